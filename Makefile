@@ -1,0 +1,58 @@
+# Targets take a Python with PYTHON=python3.13; the environment is made once, in VENV.
+PYTHON ?= python3
+VENV ?= .venv
+RELEASE ?= 0.5.9
+WORKER ?= EAGLEWorker
+
+SPECMAP = $(VENV)/bin/specmap
+STAMP = $(VENV)/.installed
+
+.PHONY: demo env test tests-releases lint types contracts check format scan-all bench-scan clean
+
+# A fresh environment, then the code paths of one worker of a real release.
+demo:
+	rm -rf output/demo-venv
+	$(PYTHON) -m venv output/demo-venv
+	output/demo-venv/bin/pip install --quiet .
+	output/demo-venv/bin/specmap scan sglang==$(RELEASE) --worker $(WORKER)
+	output/demo-venv/bin/specmap scan sglang==$(RELEASE) --worker $(WORKER) --format svg
+
+env: $(STAMP)
+
+test: $(STAMP)
+	$(VENV)/bin/pytest
+
+# Real SGLang wheels from the package index, kept in the user's cache.
+tests-releases: $(STAMP)
+	$(VENV)/bin/pytest tests/releases
+
+lint: $(STAMP)
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+
+types: $(STAMP)
+	$(VENV)/bin/mypy
+
+contracts: $(STAMP)
+	$(VENV)/bin/lint-imports
+
+check: lint types contracts test
+
+format: $(STAMP)
+	$(VENV)/bin/ruff check --fix .
+	$(VENV)/bin/ruff format .
+
+# Every release on the package index.
+scan-all: $(STAMP)
+	$(VENV)/bin/python benchmarks/scan_all.py
+
+bench-scan: $(STAMP)
+	$(VENV)/bin/python benchmarks/bench_scan.py
+
+clean:
+	rm -rf $(VENV) output dist
+
+$(STAMP): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/pip install --quiet --editable '.[dev]'
+	touch $(STAMP)

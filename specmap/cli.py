@@ -1,0 +1,215 @@
+"""The command line: options in, exit code out. The only module that prints or exits.
+
+Exit codes: 0 nothing to report, 1 findings, 2 the tool or its input failed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+from specmap import __version__, pipeline
+from specmap.codemap.graph import CodeMap
+from specmap.errors import OutputError, SpecmapError
+from specmap.report import RenderOptions
+
+_FAILED = 2
+_INTERRUPTED = 130
+_PLAIN_WIDTH = 100
+_SHOWN_PROBLEMS = 5
+
+
+def main() -> NoReturn:
+    """Run the command line and exit; every failure is one line on stderr."""
+    try:
+        code = command.main(standalone_mode=False)
+    except click.exceptions.Abort:
+        code = _fail("interrupted", _INTERRUPTED)
+    except click.ClickException as error:
+        code = _fail(f"{error.format_message()} (see specmap --help)")
+    except SpecmapError as error:
+        code = _fail(str(error))
+    except Exception as error:
+        if os.environ.get("SPECMAP_TRACEBACK"):
+            raise
+        kind = type(error).__name__
+        code = _fail(f"internal error, {kind}: {error}; SPECMAP_TRACEBACK=1 shows where")
+    sys.exit(code)
+
+
+def _fail(message: str, code: int = _FAILED) -> int:
+    click.echo(f"specmap: {' '.join(message.split())}", err=True)
+    return code
+
+
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    invoke_without_command=True,
+)
+@click.version_option(__version__, prog_name="specmap", message="%(prog)s %(version)s")
+@click.pass_context
+def command(context: click.Context) -> None:
+    """Which phase of a speculative decode cycle replays a CUDA graph, which runs eager, and why."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+
+
+@command.command()
+@click.argument("target", required=False)
+@click.option(
+    "--worker",
+    "workers",
+    multiple=True,
+    metavar="NAME",
+    help="Show this worker class only; may be repeated.",
+)
+@click.option(
+    "--phase",
+    "phases",
+    multiple=True,
+    metavar="NAME",
+    help="Show this phase only; may be repeated.",
+)
+@click.option(
+    "--platform",
+    type=click.Choice(pipeline.PLATFORMS),
+    default="cuda",
+    show_default=True,
+    help="Cut the code that this platform never takes.",
+)
+@click.option(
+    "--format",
+    "-f",
+    "name",
+    type=click.Choice(pipeline.FORMATS),
+    default="text",
+    show_default=True,
+    help="Output format.",
+)
+@click.option(
+    "--output",
+    "-o",
+    metavar="PATH",
+    help="Where to write; '-' is standard output. Text goes there by default, "
+    "other formats to a file under output/.",
+)
+@click.option("--no-cache", is_flag=True, help="Neither read nor keep anything in the cache.")
+@click.option("--quiet", "-q", is_flag=True, help="No progress bar, no names of written files.")
+def scan(
+    target: str | None,
+    workers: tuple[str, ...],
+    phases: tuple[str, ...],
+    platform: str,
+    name: str,
+    output: str | None,
+    no_cache: bool,
+    quiet: bool,
+) -> int:
+    """Map the speculative workers of a SGLang tree, from its source.
+
+    TARGET is a folder of the tree (the speculative folder, srt, the package, a repository
+    root), 'installed', 'sglang==VERSION' (from the package index) or 'git:REV' (of the
+    repository you stand in). Without one: the installed SGLang, else the newest release.
+
+    \b
+    Examples:
+      specmap scan sglang==0.5.9 --worker EAGLEWorker
+      specmap scan sglang/srt/speculative --phase verify
+      specmap scan git:main --format json -o -
+      specmap scan installed --worker EAGLEWorker --format svg
+
+    Drawings (svg, png) need Graphviz; without its 'dot' program the .dot and Mermaid texts
+    are written instead. Exit code 2: the scan failed, or the map is partial.
+    """
+    pipeline.check_phases(phases)
+    if name == "png" and output == "-":
+        raise click.UsageError("png is not text, it cannot go to standard output; name a file")
+    with _progress(quiet) as progress:
+        codemap = pipeline.scan_tree(
+            target, platform=platform, use_cache=not no_cache, progress=progress
+        )
+        pipeline.check_names(codemap, workers, phases)
+    to_stdout = output == "-" or (output is None and name == "text")
+    options = _options(workers, phases, to_stdout)
+    if to_stdout:
+        _print(pipeline.render(codemap, name, options))
+    else:
+        _report_written(
+            pipeline.write(codemap, name, options, Path(output) if output else None), quiet
+        )
+    return _partial(codemap)
+
+
+def _options(workers: tuple[str, ...], phases: tuple[str, ...], to_stdout: bool) -> RenderOptions:
+    watched = to_stdout and sys.stdout.isatty()
+    width = shutil.get_terminal_size((_PLAIN_WIDTH, 24)).columns if watched else _PLAIN_WIDTH
+    color = watched and not os.environ.get("NO_COLOR")
+    return RenderOptions(workers=workers, phases=phases, width=width, color=color)
+
+
+@contextlib.contextmanager
+def _progress(quiet: bool) -> Iterator[pipeline.Progress | None]:
+    """Show a bar for each step, on stderr, and only when a person watches."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        task = bars.add_task("", total=None)
+        yield lambda step, done, total: bars.update(
+            task, description=step, completed=done, total=total or None
+        )
+
+
+def _print(content: bytes) -> None:
+    """Write to standard output; a reader that stops early is no error.
+
+    Raises:
+        OutputError: standard output cannot be written.
+    """
+    encoding = sys.stdout.encoding or "utf-8"
+    if encoding.lower().replace("-", "") != "utf8":
+        content = content.decode().encode(encoding, "replace")
+    try:
+        sys.stdout.buffer.write(content)
+        sys.stdout.buffer.flush()
+    except OSError as error:
+        # What is left in the buffer must not fail once more when Python exits.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            reason = error.strerror or str(error)
+            raise OutputError(f"cannot write to standard output: {reason}") from None
+
+
+def _report_written(written: pipeline.Written, quiet: bool) -> None:
+    if not quiet:
+        _print("".join(f"wrote {path}\n" for path in written.paths).encode())
+    if written.dot_missing:
+        _fail(
+            "Graphviz's 'dot' program is not installed, so DOT and Mermaid were written instead; "
+            "install the package 'graphviz' of your system and run this again"
+        )
+
+
+def _partial(codemap: CodeMap) -> int:
+    """Say which modules are missing from a partial map; return the exit code."""
+    if not codemap.partial:
+        return 0
+    unread = [problem for problem in codemap.problems if problem.partial]
+    named = [
+        f"{p.file}:{p.line} ({p.message})" if p.line is not None else f"{p.file} ({p.message})"
+        for p in unread[:_SHOWN_PROBLEMS]
+    ]
+    more = len(unread) - len(named)
+    rest = f" and {more} more" if more else ""
+    return _fail(f"the map is partial, not read: {', '.join(named)}{rest}")

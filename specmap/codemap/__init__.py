@@ -1,0 +1,1 @@
+"""The shared model: frozen records, filled by the scanner and by the tracer."""

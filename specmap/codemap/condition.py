@@ -1,0 +1,289 @@
+"""Boolean conditions over normalised source tests.
+
+A condition is a tree of frozen nodes. It is simplified with boolean.py, printed in
+Python's own words, and evaluated three-valued: ``True``, ``False`` or ``None`` (not
+known), because a launch command rarely settles every test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import boolean
+
+from specmap.codemap.source import Span
+
+
+class AtomKind(StrEnum):
+    """What decides a test.
+
+    ``launch`` server argument, environment variable or platform; ``batch`` batch size,
+    forward mode and other facts of one pass; ``state`` an attribute set while the server
+    runs; ``unknown`` anything that could not be classified.
+    """
+
+    LAUNCH = "launch"
+    BATCH = "batch"
+    STATE = "state"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Atom:
+    """One test as the source writes it, white space normalised.
+
+    Two atoms with the same text are the same test; ``span`` is where it was first met.
+    """
+
+    text: str
+    kind: AtomKind
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A condition that is one atom."""
+
+    atom: Atom
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """The negation of a condition."""
+
+    term: Condition
+
+
+class _Joined:
+    """Terms joined by one operator. Conditions nest deep and are compared often, so the
+    hash and the number of leaves are computed once."""
+
+    __slots__ = ("_hash", "marked", "negation", "size", "terms")
+
+    def __init__(self, terms: tuple[Condition, ...]) -> None:
+        self.terms = terms
+        self.size: int = sum(size_of(term) for term in terms)
+        self.marked: bool = any(is_marked(term) for term in terms)
+        self.negation: Condition | None = None
+        self._hash = hash((type(self).__name__, terms))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if type(self) is not type(other) or not isinstance(other, _Joined):
+            return False
+        return self._hash == other._hash and self.terms == other.terms
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.terms!r})"
+
+
+class All(_Joined):
+    """Every term holds; ``All(())`` is true."""
+
+    __slots__ = ()
+
+
+class AnyOf(_Joined):
+    """At least one term holds; ``AnyOf(())`` is false."""
+
+    __slots__ = ()
+
+
+Condition = Leaf | Not | All | AnyOf
+
+
+
+def size_of(term: Condition) -> int:
+    """Return the number of leaves."""
+    if isinstance(term, _Joined):
+        return term.size
+    return 1
+
+
+def is_marked(term: Condition) -> bool:
+    """Whether a marker (an atom whose text starts with ``?``) still waits to be replaced."""
+    if isinstance(term, _Joined):
+        return term.marked
+    leaf = term.term if isinstance(term, Not) else term
+    return isinstance(leaf, Leaf) and leaf.atom.text.startswith("?")
+
+
+TRUE: Condition = All(())
+FALSE: Condition = AnyOf(())
+
+# boolean.py's absorption is quadratic and its distribution exponential; past this many
+# different atoms only the unit rule below is applied.
+_MAX_ATOMS = 8
+
+
+def all_of(*terms: Condition) -> Condition:
+    """Return the conjunction, flattened, without repeats; false if a term is false."""
+    return _join(All, AnyOf, terms)
+
+
+def any_of(*terms: Condition) -> Condition:
+    """Return the disjunction, flattened, without repeats; true if a term is true."""
+    return _join(AnyOf, All, terms)
+
+
+def _join(
+    kind: type[All] | type[AnyOf], other: type[All] | type[AnyOf], terms: tuple[Condition, ...]
+) -> Condition:
+    flat: dict[Condition, None] = {}
+    for term in terms:
+        if isinstance(term, kind):
+            flat.update(dict.fromkeys(term.terms))
+        elif isinstance(term, other) and not term.terms:
+            return other(())
+        else:
+            flat[term] = None
+    for term in flat:
+        if isinstance(term, Not) and term.term in flat:
+            return other(())
+    return next(iter(flat)) if len(flat) == 1 else kind(tuple(flat))
+
+
+def negate(term: Condition) -> Condition:
+    """Return the negation, pushed inwards so that ``Not`` only stands on leaves."""
+    if isinstance(term, Not):
+        return term.term
+    if isinstance(term, Leaf):
+        return Not(term)
+    if term.negation is None:
+        inner = tuple(negate(t) for t in term.terms)
+        opposite = any_of(*inner) if isinstance(term, All) else all_of(*inner)
+        term.negation = opposite
+        if isinstance(opposite, _Joined):
+            opposite.negation = term
+    return term.negation
+
+
+def atoms_of(term: Condition) -> Iterator[Atom]:
+    """Yield the atoms of a condition from left to right, repeats included."""
+    if isinstance(term, Leaf):
+        yield term.atom
+    elif isinstance(term, Not):
+        yield from atoms_of(term.term)
+    else:
+        for inner in term.terms:
+            yield from atoms_of(inner)
+
+
+def substitute(term: Condition, value: Callable[[Atom], Condition | None]) -> Condition:
+    """Replace each atom for which ``value`` returns a condition."""
+    if isinstance(term, Leaf):
+        found = value(term.atom)
+        return term if found is None else found
+    if isinstance(term, Not):
+        return negate(substitute(term.term, value))
+    inner = tuple(substitute(t, value) for t in term.terms)
+    return all_of(*inner) if isinstance(term, All) else any_of(*inner)
+
+
+def evaluate(term: Condition, values: Mapping[str, bool]) -> bool | None:
+    """Evaluate three-valued; atoms that ``values`` (by text) does not hold are unknown."""
+    if isinstance(term, Leaf):
+        return values.get(term.atom.text)
+    if isinstance(term, Not):
+        inner = evaluate(term.term, values)
+        return None if inner is None else not inner
+    absorbing = isinstance(term, AnyOf)
+    results = [evaluate(t, values) for t in term.terms]
+    if absorbing in results:
+        return absorbing
+    return None if None in results else not absorbing
+
+
+def simplify(term: Condition) -> Condition:
+    """Return an equivalent short form, atoms in the order they first appear.
+
+    First the unit rule: what a conjunction states is true inside its other terms (and
+    false inside those of a disjunction). Small conditions are then minimised by boolean.py.
+    """
+    term = _propagate(term, {})
+    order = list(dict.fromkeys(atoms_of(term)))
+    if len(order) < 2 or len(order) > _MAX_ATOMS:
+        return term
+    algebra = boolean.BooleanAlgebra()
+    symbols = {atom: algebra.Symbol(f"a{index:03d}") for index, atom in enumerate(order)}
+    by_name = {str(symbol): Leaf(atom) for atom, symbol in symbols.items()}
+    return _from_boolean(_to_boolean(term, algebra, symbols).simplify(), algebra, by_name)
+
+
+def _propagate(term: Condition, known: dict[Atom, bool]) -> Condition:
+    if isinstance(term, Leaf):
+        value = known.get(term.atom)
+        return term if value is None else TRUE if value else FALSE
+    if isinstance(term, Not):
+        return negate(_propagate(term.term, known))
+    conjunction = isinstance(term, All)
+    units: dict[Atom, bool] = {}
+    for inner in term.terms:
+        if isinstance(inner, Leaf):
+            units[inner.atom] = conjunction
+        elif isinstance(inner, Not) and isinstance(inner.term, Leaf):
+            units[inner.term.atom] = not conjunction
+    below = known | units
+    done = [
+        _propagate(t, known if isinstance(t, Leaf | Not) else below) for t in term.terms
+    ]
+    return all_of(*done) if conjunction else any_of(*done)
+
+
+def _to_boolean(
+    term: Condition, algebra: boolean.BooleanAlgebra, symbols: Mapping[Atom, boolean.Symbol]
+) -> boolean.Expression:
+    if isinstance(term, Leaf):
+        return symbols[term.atom]
+    if isinstance(term, Not):
+        return algebra.NOT(_to_boolean(term.term, algebra, symbols))
+    inner = [_to_boolean(t, algebra, symbols) for t in term.terms]
+    if not inner:
+        return algebra.TRUE if isinstance(term, All) else algebra.FALSE
+    return algebra.AND(*inner) if isinstance(term, All) else algebra.OR(*inner)
+
+
+def _from_boolean(
+    term: boolean.Expression, algebra: boolean.BooleanAlgebra, by_name: Mapping[str, Leaf]
+) -> Condition:
+    if term == algebra.TRUE:
+        return TRUE
+    if term == algebra.FALSE:
+        return FALSE
+    if isinstance(term, boolean.Symbol):
+        return by_name[str(term)]
+    inner = [_from_boolean(arg, algebra, by_name) for arg in term.args]
+    if isinstance(term, algebra.NOT):
+        return negate(inner[0])
+    return all_of(*inner) if isinstance(term, algebra.AND) else any_of(*inner)
+
+
+def render(term: Condition) -> str:
+    """Print a condition as a Python expression; ``always`` and ``never`` for constants."""
+    if term == TRUE:
+        return "always"
+    if term == FALSE:
+        return "never"
+    return _render(term, nested=False)
+
+
+def _render(term: Condition, nested: bool) -> str:
+    if isinstance(term, Leaf):
+        return _wrap(term.atom.text) if nested else term.atom.text
+    if isinstance(term, Not):
+        return f"not {_render(term.term, nested=True)}"
+    word = " and " if isinstance(term, All) else " or "
+    text = word.join(_render(t, nested=True) for t in term.terms)
+    return f"({text})" if nested else text
+
+
+def _wrap(text: str) -> str:
+    simple = all(word not in text for word in (" and ", " or ", " if ", "not ", " in ", "=", "<", ">"))
+    simple = simple and " is " not in text
+    return text if simple else f"({text})"

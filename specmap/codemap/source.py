@@ -1,0 +1,44 @@
+"""Where something stands in the source: files, spans and symbol ids."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Span:
+    """A range of whole lines in one file.
+
+    ``file`` is POSIX and relative to the folder that holds the ``sglang`` package;
+    lines count from 1 and ``end_line`` is included.
+    """
+
+    file: str
+    line: int
+    end_line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A file that the map was built from, with the hash of its bytes."""
+
+    file: str
+    sha256: str
+
+
+def symbol_id(file: str, qualname: str) -> str:
+    """Return the id of a class or function: ``path/to/file.py::Qual.name``."""
+    return f"{file}::{qualname}"
+
+
+def qualname_of(symbol: str) -> str:
+    """Return the dotted name inside its module, without the file."""
+    return symbol.rpartition("::")[2]
+
+
+def file_of(symbol: str) -> str:
+    """Return the file part of a symbol id."""
+    return symbol.rpartition("::")[0]

@@ -1,0 +1,155 @@
+"""Building blocks of the text report: colours, tables, conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from io import StringIO
+
+from rich.box import ROUNDED
+from rich.console import Console, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from specmap.codemap.condition import Condition, render
+from specmap.codemap.graph import Guard, Phase
+from specmap.report.options import RenderOptions
+from specmap.report.wording import Places, condition_lines, guard_text, verdict_word
+
+# A column this wide or narrower is never wrapped; two of them fit beside a readable third.
+_NARROW = 46
+
+STYLES = {
+    "GRAPH": "bold green",
+    "PIECEWISE": "bold cyan",
+    "EAGER": "bold red",
+    "NOT_RUN": "dim",
+    "UNKNOWN": "bold magenta",
+    "depends": "bold yellow",
+    "constant": "red",
+    "dropped": "red",
+    "explicit": "red",
+    "implicit": "yellow",
+    "none": "dim",
+    "removable": "bold yellow",
+    "unresolved": "magenta",
+}
+
+
+def console(options: RenderOptions) -> tuple[Console, StringIO]:
+    """Return a console that writes into memory, whatever the terminal is."""
+    sink = StringIO()
+    made = Console(
+        file=sink,
+        width=max(options.width, 80),
+        force_terminal=options.color,
+        color_system="standard" if options.color else None,
+        no_color=not options.color,
+        legacy_windows=False,
+        force_jupyter=False,
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )
+    return made, sink
+
+
+def word(text: str) -> Text:
+    """Return a word in its colour; a word that has none stays plain."""
+    return Text(text, style=STYLES.get(text, ""))
+
+
+def verdict(phase: Phase) -> Text:
+    """Return the verdict of a phase in its colour."""
+    return word(verdict_word(phase))
+
+
+def heading(text: str, note: str = "") -> Text:
+    """Return a section heading."""
+    return Text.assemble((text, "bold"), (f"  {note}" if note else "", "dim"))
+
+
+def indent(block: RenderableType, by: int = 2) -> Padding:
+    """Move a block to the right."""
+    return Padding(block, (0, 0, 0, by))
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str | Text]], wide: str) -> Table:
+    """Return a ruled table; the cells of the column ``wide`` wrap, the others give way last."""
+    made = Table(box=ROUNDED, border_style="dim", header_style="bold")
+    filled = [[Text(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
+    for index, column in enumerate(columns):
+        longest = max((measure(row[index]) for row in filled), default=0)
+        made.add_column(
+            column,
+            overflow="fold",
+            no_wrap=column != wide and longest <= _NARROW,
+            justify="right" if column == "line" else "left",
+        )
+    for row in filled:
+        made.add_row(*row)
+    return made
+
+
+def measure(cell: Text) -> int:
+    """Return the width of a cell's longest line."""
+    return max((len(line) for line in cell.plain.splitlines()), default=0)
+
+
+def grid(rows: Iterable[Sequence[RenderableType]]) -> Table:
+    """Return unruled columns; all but the first are dim and give way last."""
+    made = Table.grid(padding=(0, 2), pad_edge=False)
+    for index, row in enumerate(rows):
+        if index == 0:
+            for column in range(len(row)):
+                made.add_column(overflow="fold", style="dim" if column else "")
+        made.add_row(*row)
+    return made
+
+
+def hanging(mark: str, text: str | Text, depth: int = 0) -> Padding:
+    """Return text whose further lines stand below the first, right of the mark."""
+    made = Table.grid(padding=(0, 1), pad_edge=False)
+    made.add_column(no_wrap=True)
+    made.add_column(overflow="fold")
+    made.add_row(mark, Text(text) if isinstance(text, str) else text)
+    return indent(made, 2 * depth)
+
+
+def hops(rows: Sequence[tuple[str, str]], width: int) -> Text:
+    """Return a call chain: symbols, and their places in a column or, too long, on a line below."""
+    column = max((len(symbol) for symbol, _ in rows), default=0) + 2
+    lines = []
+    for symbol, place in rows:
+        fits = column + len(place) <= width
+        between = " " * (column - len(symbol)) if fits else "\n    "
+        lines.append(Text.assemble(symbol, between, (place, "dim")))
+    return Text("\n").join(lines)
+
+
+def condition(term: Condition, places: Places) -> Table:
+    """Return a condition with one term a line: text, what decides it, where it stands."""
+    return grid(
+        (
+            hanging("-", line.text, line.depth)
+            if line.atom
+            else indent(Text(line.text), 2 * line.depth),
+            line.atom.kind.value if line.atom else "",
+            places.brief(line.atom.span) if line.atom else "",
+        )
+        for line in condition_lines(term)
+    )
+
+
+def short_condition(term: Condition, limit: int) -> str:
+    """Return a condition on one line, or say how many terms are listed elsewhere."""
+    text = render(term)
+    if len(text) <= limit:
+        return text
+    count = sum(line.atom is not None for line in condition_lines(term))
+    return f"{count} terms, listed below"
+
+
+def guards(found: Sequence[Guard]) -> str:
+    """Return guards outermost first, each with its line."""
+    return "\n".join(f"line {guard.span.line}: {guard_text(guard)}" for guard in found)

@@ -1,0 +1,1 @@
+"""The static half: reads a SGLang tree and never imports it."""

@@ -1,0 +1,446 @@
+"""What an attribute of an object can hold, from every store that can reach it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from specmap.codemap.condition import FALSE, TRUE, any_of, negate
+from specmap.scan.guards import Execution, Executor, Store
+from specmap.scan.module import ClassInfo, FunctionInfo, passes_self
+from specmap.scan.values import (
+    NONE,
+    Arm,
+    Arms,
+    Const,
+    FunctionRef,
+    Instance,
+    Opaque,
+    Scope,
+    Sequence,
+    Super,
+    Table,
+    Frame,
+    is_known,
+    only,
+    optional,
+    under,
+    unite,
+)
+
+if TYPE_CHECKING:
+    from specmap.scan.resolver import Resolver
+
+# An attribute name that so many functions store to from outside is data, not structure.
+_MAX_OUTSIDE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class FoundStore:
+    """A store that applies to one object, with the method frame it was seen in."""
+
+    store: Store
+    function: FunctionInfo
+    outside: bool
+
+
+class Attributes:
+    """Attribute stores, by object."""
+
+    def __init__(self, resolver: Resolver) -> None:
+        self._resolver = resolver
+        self._values: dict[tuple[Instance, str], Arms] = {}
+        self._stores: dict[tuple[Instance, str], list[FoundStore]] = {}
+        self._frames: dict[tuple[Instance | None, FunctionInfo], Frame] = {}
+        self._runs: dict[Frame, Execution] = {}
+        self._overrides: dict[Instance, dict[str, bool]] = {}
+        self._sites: dict[tuple[Instance, FunctionInfo], list[tuple[ast.Call, Scope]]] = {}
+        self._parameters: dict[tuple[Frame, str], Arms] = {}
+        self._busy: set[tuple[object, ...]] = set()
+
+    def frame(self, instance: Instance | None, function: FunctionInfo) -> Frame:
+        """Return the frame in which a method is looked at without one caller."""
+        key = (instance, function)
+        if key not in self._frames:
+            self._frames[key] = Frame(function, function.module, instance)
+        return self._frames[key]
+
+    def execution(self, frame: Frame) -> Execution:
+        """Return the noted run of a frame's body."""
+        if frame not in self._runs:
+            assert frame.function is not None
+            self._runs[frame] = Executor(frame).run(frame.function)
+        return self._runs[frame]
+
+    def is_live(self, instance: Instance, method: FunctionInfo) -> bool:
+        """Whether a method can run on this object: not overridden, or called by super()."""
+        current = self._resolver.types.method(instance.cls, method.name)
+        for _ in range(len(self._resolver.types.mro(instance.cls))):
+            if current is method or current is None:
+                return current is method
+            following = self._delegate(instance, current)
+            if following is None or following is current:
+                return False
+            current = following
+        return False
+
+    def _delegate(self, instance: Instance, method: FunctionInfo) -> FunctionInfo | None:
+        call = method.parent_call
+        return None if call is None else self._parent_method(instance, method, call)
+
+    def _parent_method(
+        self, instance: Instance, method: FunctionInfo, call: ast.Call
+    ) -> FunctionInfo | None:
+        assert isinstance(call.func, ast.Attribute)
+        receiver = call.func.value
+        if isinstance(receiver, ast.Call):
+            return self._resolver.types.method(instance.cls, method.name, after=method.owner)
+        for arm in self._resolver.evaluate(receiver, Scope(Frame(None, method.module))):
+            cls = getattr(arm.value, "cls", None)
+            if isinstance(cls, ClassInfo):
+                return self._resolver.types.method(cls, method.name)
+        return None
+
+    def stores(self, instance: Instance, name: str) -> list[FoundStore]:
+        """Return the stores to ``name`` that can reach this object."""
+        key = (instance, name)
+        if key not in self._stores:
+            self._stores[key] = []
+            own = list(self._own_stores(instance, name))
+            outside = list(self._outside_stores(instance, name)) if own else []
+            self._stores[key] = own + outside
+        return self._stores[key]
+
+    def _own_stores(self, instance: Instance, name: str) -> Iterator[FoundStore]:
+        for cls in self._resolver.types.mro(instance.cls):
+            for method in cls.stores.get(name, ()):
+                if not self.is_live(instance, method):
+                    continue
+                run = self.execution(self.frame(instance, method))
+                first = method.parameters[0].arg if method.parameters else "self"
+                for store in run.stores:
+                    receiver = store.target.value
+                    if store.target.attr == name and isinstance(receiver, ast.Name):
+                        if receiver.id == first:
+                            yield FoundStore(store, method, False)
+
+    def _outside_stores(self, instance: Instance, name: str) -> Iterator[FoundStore]:
+        candidates = self._resolver.outside_functions(name)
+        if len(candidates) > _MAX_OUTSIDE:
+            return
+        for function in candidates:
+            this = self._holder(instance, function)
+            run = self.execution(self.frame(this, function))
+            for store in run.stores:
+                receiver = store.target.value
+                if store.target.attr != name:
+                    continue
+                if isinstance(receiver, ast.Name) and receiver.id == "self":
+                    continue
+                if self._may_be(receiver, store.scope, instance):
+                    yield FoundStore(store, function, True)
+
+    def _holder(self, instance: Instance, function: FunctionInfo) -> Instance | None:
+        """The object a method outside runs on: an owner of the instance, else any."""
+        if function.owner is None:
+            return None
+        owner = instance.owner
+        while owner is not None:
+            if function.owner in self._resolver.types.mro(owner.cls):
+                return owner
+            owner = owner.owner
+        return self._resolver.any_instance(function.owner)
+
+    def _may_be(self, receiver: ast.expr, scope: Scope, instance: Instance) -> bool:
+        for arm in self._resolver.evaluate(receiver, scope):
+            value = arm.value
+            if value == instance:
+                return True
+            if isinstance(value, Instance) and value.cls is instance.cls:
+                if value.owner is None or value.owner.rule == "annotation":
+                    return True
+        return False
+
+    def value(self, instance: Instance, name: str) -> Arms:
+        """Return what the attribute holds by its stores; ``()`` when there is none."""
+        key = (instance, name)
+        if key not in self._values:
+            self._values[key] = ()
+            self._values[key] = self._value(instance, name)
+        return self._values[key]
+
+    def _value(self, instance: Instance, name: str) -> Arms:
+        whole: list[Arms] = []
+        items: list[Arms] = []
+        entries: list[tuple[object, Arms]] = []
+        for found in self.stores(instance, name):
+            store = found.store
+            condition = self._resolver.condition(store.path)
+            if condition == FALSE:
+                continue
+            arms = under(self._stored(store), condition)
+            if found.outside:
+                arms = _unseen(arms, whole)
+            if not store.item:
+                whole.append(arms)
+                continue
+            items.append(arms)
+            if isinstance(store.key, ast.Constant):
+                entries.append((store.key.value, arms))
+        base = _set_later(unite(*whole))
+        return base if not items else _filled(base, unite(*items), entries)
+
+    def _stored(self, store: Store) -> Arms:
+        value = self._resolver.pick(
+            self._resolver.evaluate(store.value, store.scope), store.index
+        )
+        if store.annotation is None or is_known(value):
+            return value
+        return unite(value, self._resolver.types.annotation(store.annotation, store.scope))
+
+    def parameter(self, frame: Frame, name: str) -> Arms:
+        """Return what a parameter can be in a frame."""
+        key = (frame, name)
+        if key not in self._parameters:
+            found = self._parameter(frame, name)
+            if ("parameter", frame, name) in self._busy:
+                return found
+            self._parameters[key] = found
+        return self._parameters[key]
+
+    def _parameter(self, frame: Frame, name: str) -> Arms:
+        function = frame.function
+        assert function is not None
+        if frame.call is not None and frame.caller is not None:
+            passed = self.passed(function, frame.call, frame.caller, name, frame.self_value)
+            if passed is not None:
+                declared = self._declared(frame, name)
+                return passed if is_known(passed) or not is_known(declared) else declared
+            return self._default(frame, name)
+        key = ("parameter", frame, name)
+        if key in self._busy:
+            return self._declared(frame, name)
+        self._busy.add(key)
+        try:
+            found = self._from_sites(frame, name)
+        finally:
+            self._busy.discard(key)
+        if is_known(found):
+            return found
+        declared = self._declared(frame, name)
+        if is_known(declared):
+            return declared
+        return found or self._fallback(frame, name)
+
+    def _from_sites(self, frame: Frame, name: str) -> Arms:
+        function, instance = frame.function, frame.self_value
+        if function is None or not isinstance(instance, Instance):
+            return ()
+        groups = []
+        for call, scope in self.sites(instance, function):
+            passed = self.passed(function, call, scope, name, instance)
+            groups.append(self._default(frame, name) if passed is None else passed)
+        return unite(*groups)
+
+    def _default(self, frame: Frame, name: str) -> Arms:
+        assert frame.function is not None
+        default = frame.function.defaults.get(name)
+        if default is None:
+            return self._declared(frame, name) or self._fallback(frame, name)
+        return self._resolver.evaluate(default, Scope(Frame(None, frame.module)))
+
+    def _fallback(self, frame: Frame, name: str) -> Arms:
+        return only(Opaque(name, self._resolver.kind_of(name), reason=f"parameter {name} is not annotated"))
+
+    def _declared(self, frame: Frame, name: str) -> Arms:
+        assert frame.function is not None
+        for parameter in frame.function.parameters:
+            if parameter.arg == name:
+                scope = Scope(Frame(None, frame.module))
+                return self._resolver.types.annotation(parameter.annotation, scope)
+        return ()
+
+    def passed(
+        self, function: FunctionInfo, call: ast.Call, scope: Scope, name: str, this: object
+    ) -> Arms | None:
+        """Return the argument that a call passes for a parameter; ``None`` when it does not."""
+        bound = this is not None and not function.is_static and not passes_self(call)
+        node = argument(function, call, name, bound=bound)
+        if node is not None:
+            return self._resolver.evaluate(node, scope)
+        for keyword in call.keywords:
+            if keyword.arg is None:
+                for arm in self._resolver.evaluate(keyword.value, scope):
+                    if isinstance(arm.value, Table):
+                        entries = dict(arm.value.entries)
+                        if name in entries:
+                            return entries[name]
+        return None
+
+    def sites(self, instance: Instance, function: FunctionInfo) -> list[tuple[ast.Call, Scope]]:
+        """Return the calls that run this method on this object, as far as owners tell."""
+        key = (instance, function)
+        if key not in self._sites:
+            self._sites[key] = []
+            self._sites[key] = list(self._find_sites(instance, function))
+        return self._sites[key]
+
+    def _find_sites(
+        self, instance: Instance, function: FunctionInfo
+    ) -> Iterator[tuple[ast.Call, Scope]]:
+        if function.name == "__init__" and instance.origin is not None:
+            if self._resolver.types.method(instance.cls, "__init__") is function:
+                yield instance.origin.call, instance.origin.scope
+                return
+        holder: Instance | None = instance
+        while holder is not None:
+            found = False
+            for cls in self._resolver.types.mro(holder.cls):
+                for method in cls.methods.values():
+                    for site in self._calls_in(holder, method, instance, function):
+                        found = True
+                        yield site
+            if found:
+                return
+            holder = holder.owner
+
+    def _calls_in(
+        self, holder: Instance, method: FunctionInfo, instance: Instance, function: FunctionInfo
+    ) -> Iterator[tuple[ast.Call, Scope]]:
+        calls = [
+            call for call in self._resolver.calls_of(method, function.name)
+            if isinstance(call.func, ast.Attribute)
+        ]
+        if not calls or (method is function) or not self.is_live(holder, method):
+            return
+        run = self.execution(self.frame(holder, method))
+        for call in calls:
+            noted = run.scope_of(call)
+            if noted is None:
+                continue
+            for arm in self._resolver.evaluate(call.func, noted[0]):
+                target = arm.value
+                if isinstance(target, FunctionRef) and target.function is function:
+                    if target.self_value == instance or self._is_unbound(call, target, instance, holder):
+                        yield call, noted[0]
+                        break
+
+    def _is_unbound(
+        self, call: ast.Call, target: FunctionRef, instance: Instance, holder: Instance
+    ) -> bool:
+        """``Base.method(self, ...)`` written inside a method of the same object."""
+        return target.self_value is None and passes_self(call) and holder == instance
+
+    def overrides(self, instance: Instance) -> dict[str, bool]:
+        """Return settings that hold only while this object is built.
+
+        A constructor may set a shared setting, build a child, and restore the setting
+        after: then the child saw the temporary value, and everything built inside it did.
+        """
+        if instance not in self._overrides:
+            self._overrides[instance] = {}
+            found: dict[str, bool] = {}
+            if instance.owner is not None:
+                found |= self.overrides(instance.owner)
+                found |= self._window(instance.owner, instance)
+            self._overrides[instance] = found
+        return self._overrides[instance]
+
+    def _window(self, owner: Instance, child: Instance) -> dict[str, bool]:
+        init = self._resolver.types.method(owner.cls, "__init__")
+        if init is None:
+            return {}
+        line = self._line_in(init, child)
+        if line is None:
+            return {}
+        values: dict[str, list[tuple[int, ast.expr]]] = {}
+        for store in self.execution(self.frame(owner, init)).stores:
+            values.setdefault(store.target.attr, []).append((store.target.lineno, store.value))
+        found = {}
+        for name, stores in values.items():
+            before = [node for at, node in stores if at < line]
+            after = [node for at, node in stores if at > line]
+            if before and after and isinstance(before[-1], ast.Constant):
+                if isinstance(before[-1].value, bool) and not isinstance(after[0], ast.Constant):
+                    found[name] = before[-1].value
+        return found
+
+    def _line_in(self, init: FunctionInfo, child: Instance) -> int | None:
+        """The line of ``init`` on which the child is made, directly or by its parent class."""
+        origin = child.origin
+        if origin is None or origin.scope.frame.function is None:
+            return None
+        if origin.scope.frame.function is init:
+            return origin.call.lineno
+        call = init.parent_call
+        return None if call is None else call.lineno
+
+    def override_of(self, scope: Scope, receiver: Arms, name: str) -> Arms | None:
+        """Return the temporary value of a setting for code that builds an object."""
+        frame: Frame | None = scope.frame
+        while frame is not None:
+            this = frame.self_value
+            if isinstance(this, Instance) and not frame.path:
+                found = self.overrides(this)
+                if name in found and any(isinstance(a.value, Instance | Opaque) for a in receiver):
+                    return only(Const(found[name]))
+            frame = frame.caller.frame if frame.caller else None
+        return None
+
+
+def _unseen(arms: Arms, known: list[Arms]) -> Arms:
+    """The objects that a store from outside adds: those of a class not held so far.
+
+    Swapping one runner for another of its kind (adaptive speculation does) is recorded as
+    a store; it does not change under which condition there is a runner.
+    """
+    classes = {a.value.cls for group in known for a in group if isinstance(a.value, Instance)}
+    return tuple(a for a in arms if isinstance(a.value, Instance) and a.value.cls not in classes)
+
+
+def _set_later(arms: Arms) -> Arms:
+    """``None`` is what an attribute holds as long as no other store has run."""
+    others = [arm for arm in arms if arm.value != NONE]
+    if not others or len(others) == len(arms):
+        return arms
+    stored = any_of(*(arm.condition for arm in others))
+    if stored == TRUE:
+        return optional(arms)
+    return (*others, Arm(NONE, negate(stored)))
+
+
+def _filled(base: Arms, items: Arms, entries: list[tuple[object, Arms]]) -> Arms:
+    """Return a container with the elements that other statements put into it."""
+    filled: list[Arm] = []
+    for arm in base:
+        value = arm.value
+        if isinstance(value, Sequence):
+            elements = unite(items, value.element, *(value.items or ()))
+            filled.append(Arm(Sequence(None, elements), arm.condition))
+        elif value != NONE:
+            known = value.entries if isinstance(value, Table) else ()
+            filled.append(Arm(Table((*known, *entries), items), arm.condition))
+        else:
+            filled.append(arm)
+    return tuple(filled)
+
+
+def argument(
+    function: FunctionInfo, call: ast.Call, name: str, *, bound: bool
+) -> ast.expr | None:
+    """Return the expression a call passes for a parameter by keyword or position."""
+    for keyword in call.keywords:
+        if keyword.arg == name:
+            return keyword.value
+    args = function.node.args
+    positional = [arg.arg for arg in (*args.posonlyargs, *args.args)]
+    skip = 1 if bound and positional and function.owner is not None else 0
+    names = positional[skip:]
+    if name in names:
+        index = names.index(name)
+        head = call.args[: index + 1]
+        if len(head) > index and not any(isinstance(a, ast.Starred) for a in head):
+            return call.args[index]
+    return None

@@ -1,0 +1,332 @@
+"""What a call gives back, and which functions it can run."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from specmap.codemap.condition import TRUE, AtomKind
+from specmap.scan.expressions import is_test, kinds_in, strongest
+from specmap.scan.module import FunctionInfo
+from specmap.scan.values import (
+    NONE,
+    Arm,
+    Arms,
+    ClassRef,
+    Const,
+    External,
+    Facts,
+    Frame,
+    FunctionRef,
+    Instance,
+    Opaque,
+    Origin,
+    Partial,
+    Scope,
+    Sequence,
+    Super,
+    Table,
+    Truth,
+    Value,
+    is_known,
+    only,
+    under,
+    unite,
+)
+
+if TYPE_CHECKING:
+    from specmap.scan.resolver import Resolver
+
+_MAX_CALLS = 8
+_BOOLEANS = (Const(True), Const(False))
+_SAME_ELEMENTS = {"tuple", "list", "set", "frozenset", "sorted", "reversed", "iter"}
+_COPIES = {"copy.copy", "copy.deepcopy", "dataclasses.replace"}
+
+
+class Calls:
+    """Evaluates calls: constructors, functions of the tree, and the builtins that matter."""
+
+    def __init__(self, resolver: Resolver) -> None:
+        self._resolver = resolver
+        self._results: dict[tuple[object, ...], Arms] = {}
+
+    def result(self, node: ast.Call, scope: Scope) -> Arms:
+        """Return what a call expression evaluates to."""
+        targets = self._resolver.evaluate(node.func, scope)
+        groups = []
+        for arm in targets:
+            groups.append(under(self._called(arm.value, node, scope), arm.condition))
+        found = unite(*groups)
+        setting = self._resolver.as_setting(found)
+        if setting:
+            return setting
+        functions = [arm.value for arm in targets if isinstance(arm.value, FunctionRef)]
+        if functions and not any(self._resolver.keeps_terms(f) for f in functions):
+            return self._as_one_test(found, node, scope, functions)
+        return found
+
+    def _called(self, target: Value, node: ast.Call, scope: Scope) -> Arms:
+        if isinstance(target, ClassRef):
+            return only(self._construct(target, node, scope))
+        if isinstance(target, FunctionRef):
+            return self.function(target, node, scope)
+        if isinstance(target, External):
+            return self._external(target, node, scope)
+        if isinstance(target, Partial):
+            groups = [under(self._called(a.value, node, scope), a.condition) for a in target.target]
+            return unite(*groups)
+        if isinstance(target, Instance):
+            method = self._resolver.types.method(target.cls, "__call__")
+            if method is not None:
+                return self.function(FunctionRef(method, target), node, scope)
+            return only(External(f"{target.cls.name}()"))
+        return ()
+
+    def _construct(self, target: ClassRef, node: ast.Call, scope: Scope) -> Value:
+        if self._resolver.types.is_enum(target.cls):
+            return Instance(target.cls, "enum", rule="enum member")
+        this = scope.frame.self_value
+        frame: Frame | None = scope.frame
+        while not isinstance(this, Instance) and frame is not None and frame.caller is not None:
+            frame = frame.caller.frame
+            this = frame.self_value
+        owner = this if isinstance(this, Instance) else None
+        place = "" if isinstance(scope.frame.self_value, Instance) else scope.frame.place
+        site = f"{scope.frame.module.file}:{node.lineno}:{node.col_offset}<{place}"
+        if owner is not None and _length(owner) > 5:
+            owner = None
+        return Instance(target.cls, site, owner, Origin(node, scope))
+
+    def function(self, target: FunctionRef, node: ast.Call, scope: Scope) -> Arms:
+        """Return what a function of the tree gives back to one call."""
+        function = target.function
+        facts = frozenset(scope.facts.items())
+        key = (function, target.self_value, target.closure, facts, self._passed(node, scope))
+        if key in self._results:
+            return self._results[key]
+        self._results[key] = ()
+        frame = Frame(function, function.module, target.self_value, node, scope, target.closure)
+        if self._resolver.is_settings(function.module.name):
+            found = self._setting(frame, node, scope)
+        elif self._resolver.is_boundary(function.module.name) or self._is_deep(function, scope):
+            found = self._declared(frame)
+        else:
+            found = self.returned(frame, scope.facts)
+        self._results[key] = found
+        return found
+
+    def _passed(self, node: ast.Call, scope: Scope) -> tuple[object, ...]:
+        """What tells two calls of one function apart: the arguments' values."""
+        positional = tuple(self._resolver.evaluate(arg, scope) for arg in node.args)
+        named = tuple((k.arg, self._resolver.evaluate(k.value, scope)) for k in node.keywords)
+        return (*positional, named)
+
+    def _is_deep(self, function: FunctionInfo, scope: Scope) -> bool:
+        """Whether following one more call would only go round or very deep."""
+        depth, frame = 0, scope.frame
+        while frame.caller is not None:
+            if frame.function is function or depth > _MAX_CALLS:
+                return True
+            depth, frame = depth + 1, frame.caller.frame
+        return frame.function is function
+
+    def _setting(self, frame: Frame, node: ast.Call, scope: Scope) -> Arms:
+        """A call into the launch settings: the settings object itself, or one symbol."""
+        names = self._resolver.vocabulary.settings_names
+        for arm in self._declared(frame):
+            if isinstance(arm.value, Instance) and arm.value.cls.name in names:
+                return only(arm.value)
+        module = scope.frame.module
+        text = module.text(node) if hasattr(node, "lineno") else ast.unparse(node)
+        return only(Opaque(text, AtomKind.LAUNCH, module.span(node)))
+
+    def returned(self, frame: Frame, facts: Facts | None = None) -> Arms:
+        """Return the arms of all ``return`` statements of a frame."""
+        function = frame.function
+        assert function is not None
+        run = self._resolver.run(frame, facts)
+        groups: list[Arms] = []
+        for item in run.returns:
+            value = only(NONE) if item.value is None else self._resolver.evaluate(item.value, item.scope)
+            condition = TRUE if len(run.returns) == 1 else self._resolver.condition(item.path)
+            groups.append(under(value, condition))
+        found = unite(*groups)
+        declared = self._declared(frame) if not is_known(found) else ()
+        if is_known(declared):
+            return declared if not found else unite(declared, *(() if not _has_none(found) else (only(NONE),)))
+        if not run.returns and not run.raises:
+            return only(NONE)
+        return found
+
+    def _declared(self, frame: Frame) -> Arms:
+        node = frame.function.node if frame.function else None
+        if node is None or isinstance(node, ast.Lambda):
+            return ()
+        scope = Scope(Frame(None, frame.module))
+        return self._resolver.types.annotation(node.returns, scope)
+
+    def _as_one_test(
+        self, found: Arms, node: ast.Call, scope: Scope, targets: list[FunctionRef]
+    ) -> Arms:
+        """A plain predicate stays one atom, as the source writes it; constants stay."""
+        if not found or not all(is_test(arm.value) for arm in found):
+            return found
+        values = {arm.value for arm in found}
+        constants = [v for v in values if isinstance(v, Const)]
+        named = self._resolver.setting_name(targets)
+        if len(values) == 1 and constants and named is None:
+            return only(constants[0])
+        if not any(isinstance(v, Truth | External) or v in _BOOLEANS for v in values):
+            return found
+        kinds = {k for arm in found for k in kinds_in(arm.condition)}
+        for value in values:
+            if isinstance(value, Truth):
+                kinds |= kinds_in(value.condition)
+            elif isinstance(value, Opaque):
+                kinds.add(value.kind)
+        module = scope.frame.module
+        text = module.text(node) if hasattr(node, "lineno") else ast.unparse(node)
+        kind = self._resolver.kind_of(text)
+        if named is not None and isinstance(node.func, ast.Attribute):
+            kind, text = AtomKind.LAUNCH, f"{named}{text[text.rindex('.' + node.func.attr):]}"
+        if kind is AtomKind.UNKNOWN:
+            kind = strongest(kinds)
+        plugin = any(isinstance(v, Opaque) and v.plugin for v in values)
+        return only(Opaque(text, kind, module.span(node), plugin))
+
+    def _external(self, target: External, node: ast.Call, scope: Scope) -> Arms:
+        name = target.name
+        if name.startswith("builtins."):
+            handler: Callable[[ast.Call, Scope], Arms] | None
+            handler = getattr(self, f"_builtin_{name.removeprefix('builtins.')}", None)
+            if handler is not None and (node.args or name == "builtins.super"):
+                return handler(node, scope)
+            if name.removeprefix("builtins.") in _SAME_ELEMENTS and node.args:
+                return self._elements(node.args[0], scope)
+            if name == "builtins.dict":
+                return self._dict(node, scope)
+        if name in _COPIES and node.args:
+            return self._resolver.evaluate(node.args[0], scope)
+        if name == "collections.defaultdict":
+            return self._defaultdict(node, scope)
+        if name in ("functools.partial", "functools.lru_cache") and node.args:
+            return only(Partial(self._resolver.evaluate(node.args[0], scope)))
+        return only(External(f"{name.removesuffix('()')}()"))
+
+    def _elements(self, node: ast.expr, scope: Scope) -> Arms:
+        arms = self._resolver.evaluate(node, scope)
+        kept = tuple(a for a in arms if isinstance(a.value, Sequence | Table))
+        return kept or only(Sequence(None))
+
+    def _dict(self, node: ast.Call, scope: Scope) -> Arms:
+        entries = [
+            (k.arg, self._resolver.evaluate(k.value, scope)) for k in node.keywords if k.arg
+        ]
+        if node.args and not entries:
+            return self._resolver.evaluate(node.args[0], scope)
+        return only(Table(tuple(entries)))
+
+    def _defaultdict(self, node: ast.Call, scope: Scope) -> Arms:
+        if not node.args:
+            return only(Table(()))
+        made = []
+        for arm in self._resolver.evaluate(node.args[0], scope):
+            call = ast.copy_location(ast.Call(node.args[0], [], []), node.args[0])
+            made.append(under(self._called(arm.value, call, scope), arm.condition))
+        other = unite(*made)
+        if len(node.args) > 1:
+            for arm in self._resolver.evaluate(node.args[1], scope):
+                if isinstance(arm.value, Table):
+                    return only(Table(arm.value.entries, other))
+        return only(Table((), other))
+
+    def _builtin_bool(self, node: ast.Call, scope: Scope) -> Arms:
+        return only(Truth(self._resolver.truth(node.args[0], scope)))
+
+    def _builtin_isinstance(self, node: ast.Call, scope: Scope) -> Arms:
+        return only(Truth(self._resolver.comparisons.is_instance(node, scope)))
+
+    def _builtin_getattr(self, node: ast.Call, scope: Scope) -> Arms:
+        name = node.args[1] if len(node.args) > 1 else None
+        if not (isinstance(name, ast.Constant) and isinstance(name.value, str)):
+            return ()
+        attribute = ast.copy_location(ast.Attribute(node.args[0], name.value, ast.Load()), node)
+        groups = []
+        for arm in self._resolver.evaluate(node.args[0], scope):
+            groups.append(under(self._resolver.member(arm.value, attribute, scope), arm.condition))
+        found = unite(*groups)
+        if not is_known(found) and len(node.args) > 2:
+            default = self._resolver.evaluate(node.args[2], scope)
+            if is_known(default):
+                return default
+        return found if is_known(found) else ()
+
+    def _builtin_type(self, node: ast.Call, scope: Scope) -> Arms:
+        found = [
+            Arm(ClassRef(arm.value.cls), arm.condition)
+            for arm in self._resolver.evaluate(node.args[0], scope)
+            if isinstance(arm.value, Instance)
+        ]
+        return tuple(found)
+
+    def _builtin_super(self, node: ast.Call, scope: Scope) -> Arms:
+        frame: Frame | None = scope.frame
+        while frame is not None and (frame.function is None or frame.function.owner is None):
+            frame = frame.closure.frame if frame.closure else None
+        if frame is None or frame.function is None or frame.function.owner is None:
+            return ()
+        owner = frame.function.owner
+        this = frame.self_value or self._resolver.any_instance(owner)
+        return only(Super(owner, this))
+
+    def _builtin_enumerate(self, node: ast.Call, scope: Scope) -> Arms:
+        element = self._resolver.pick(self._resolver.evaluate(node.args[0], scope), (None,))
+        return only(Sequence(None, only(Sequence((only(External("builtins.int()")), element)))))
+
+    def _builtin_zip(self, node: ast.Call, scope: Scope) -> Arms:
+        parts = tuple(
+            self._resolver.pick(self._resolver.evaluate(a, scope), (None,)) for a in node.args
+        )
+        return only(Sequence(None, only(Sequence(parts))))
+
+    def _builtin_next(self, node: ast.Call, scope: Scope) -> Arms:
+        return self._resolver.pick(self._resolver.evaluate(node.args[0], scope), (None,))
+
+    def targets(self, node: ast.Call, scope: Scope) -> list[tuple[Arm, FunctionInfo | None]]:
+        """Return the values a call can call, each with the function it runs (if in the tree)."""
+        found: list[tuple[Arm, FunctionInfo | None]] = []
+        for arm in self._flat(self._resolver.evaluate(node.func, scope)):
+            found.append((arm, self._function_of(arm.value)))
+        return found
+
+    def _flat(self, arms: Arms) -> Arms:
+        groups = []
+        for arm in arms:
+            if isinstance(arm.value, Partial):
+                groups.append(under(self._flat(arm.value.target), arm.condition))
+            else:
+                groups.append((arm,))
+        return unite(*groups)
+
+    def _function_of(self, value: Value) -> FunctionInfo | None:
+        if isinstance(value, FunctionRef):
+            return value.function
+        if isinstance(value, ClassRef):
+            return self._resolver.types.method(value.cls, "__init__")
+        if isinstance(value, Instance):
+            return self._resolver.types.method(value.cls, "__call__")
+        return None
+
+
+def _length(instance: Instance) -> int:
+    count, current = 1, instance.owner
+    while current is not None:
+        count, current = count + 1, current.owner
+    return count
+
+
+def _has_none(arms: Arms) -> bool:
+    return any(arm.value == NONE for arm in arms)
+
+

@@ -1,0 +1,100 @@
+"""What graph runners capture: their capture methods, walked like a phase."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from specmap.codemap.graph import Decision
+from specmap.codemap.source import Span
+from specmap.codemap.verdict import PhaseName
+from specmap.scan.decisions import Decisions
+from specmap.scan.module import ClassInfo, FunctionInfo
+from specmap.scan.phases import Phases
+from specmap.scan.resolver import Resolver
+from specmap.scan.values import Instance
+from specmap.scan.walk import Activation, Notes, Walk
+
+
+class CaptureWalks:
+    """Walks the capture methods of every runner once; notes which code is captured."""
+
+    def __init__(self, resolver: Resolver, notes: Notes) -> None:
+        self._resolver = resolver
+        self._notes = notes
+        self._runners: dict[Instance, list[Instance]] = {}
+        self._done: set[Instance] = set()
+        self.walks: list[Walk] = []
+        self.captured: dict[FunctionInfo, Span] = {}
+
+    def add(self, instance: Instance, decisions: Decisions) -> None:
+        """Walk the runners that an object holds."""
+        for runner in self.runners(instance, decisions):
+            if runner in self._done:
+                continue
+            self._done.add(runner)
+            for name in sorted(self._resolver.vocabulary.capture_methods):
+                method = self._resolver.types.method(runner.cls, name)
+                if method is not None:
+                    self._walk(runner, method)
+                    break
+
+    def runners(self, instance: Instance, decisions: Decisions) -> list[Instance]:
+        """Return the graph runners in an object's attributes."""
+        if instance in self._runners:
+            return self._runners[instance]
+        found: dict[Instance, None] = {}
+        for cls in self._resolver.types.mro(instance.cls):
+            for name in sorted(cls.stores):
+                for arm in self._resolver.attributes.value(instance, name):
+                    value = arm.value
+                    if isinstance(value, Instance) and decisions.is_runner(value):
+                        found[value] = None
+        self._runners[instance] = list(found)
+        return self._runners[instance]
+
+    def _walk(self, runner: Instance, method: FunctionInfo) -> None:
+        walk = Walk(self._resolver, runner, "capture", None, self._notes)
+        walk.run(method)
+        self.walks.append(walk)
+        from specmap.scan.mapping import all_activations
+
+        for activation in all_activations(walk):
+            span = self._captured_from(activation)
+            if span is not None:
+                self.captured.setdefault(activation.function, span)
+
+    def _captured_from(self, activation: Activation) -> Span | None:
+        """The call by which a captured body (a function nested in a capture method) starts."""
+        names = self._resolver.vocabulary.capture_methods
+        for hop in activation.chain:
+            parts = hop.function.qualname.split(".")
+            if any(part in names for part in parts[:-1]):
+                return hop.function.module.span(hop.node)
+        return None
+
+    def is_captured(self, activation: Activation) -> bool:
+        """Whether a graph runner captures this function."""
+        return activation.function in self.captured
+
+    def decisions(
+        self, owned: list[Instance], phases: Phases, decisions: Decisions
+    ) -> Iterator[tuple[Decision, PhaseName]]:
+        """Yield the tests that say whether, and in which mode, each phase is captured."""
+        for instance in owned:
+            for runner in self.runners(instance, decisions):
+                found = [decisions.built(runner)]
+                found += [decisions.capture_mode(f) for f in self._mode_setters(runner.cls)]
+                for phase in self._runner_phases(runner, phases):
+                    for decision in found:
+                        if decision is not None:
+                            yield decision, phase
+
+    def _mode_setters(self, cls: ClassInfo) -> Iterator[FunctionInfo]:
+        for base in self._resolver.types.mro(cls):
+            for name in sorted(self._resolver.vocabulary.capture_mode):
+                yield from base.stores.get(name, ())
+
+    def _runner_phases(self, runner: Instance, phases: Phases) -> Iterator[PhaseName]:
+        for name, found in phases.by_name.items():
+            if any(hop.frame.self_value == runner for hit in found.hits for hop in hit.chain):
+                yield name

@@ -1,0 +1,130 @@
+"""Comparisons: what equality, identity and membership say about known values."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from specmap.codemap.condition import FALSE, TRUE, Atom, Condition, Leaf, all_of, any_of, negate
+from specmap.scan.values import (
+    NONE,
+    Arms,
+    Const,
+    EnumMember,
+    External,
+    Instance,
+    Opaque,
+    Scope,
+    Truth,
+    Value,
+    settle_absence,
+)
+
+if TYPE_CHECKING:
+    from specmap.scan.resolver import Resolver
+
+
+class Comparisons:
+    """Turns a comparison into a condition; what is not settled stays one atom."""
+
+    def __init__(self, resolver: Resolver) -> None:
+        self._resolver = resolver
+
+    def compare(self, node: ast.Compare, scope: Scope) -> Condition:
+        """Return when a comparison holds."""
+        if len(node.ops) != 1:
+            return self.leaf(node, scope)
+        operator, right = node.ops[0], node.comparators[0]
+        if isinstance(operator, ast.Is | ast.IsNot | ast.Eq | ast.NotEq):
+            found = self._equality(node, node.left, right, scope)
+        elif isinstance(operator, ast.In | ast.NotIn):
+            found = self._membership(node, right, scope)
+        else:
+            found = None
+        if found is None:
+            return self.leaf(node, scope)
+        return negate(found) if isinstance(operator, ast.IsNot | ast.NotEq | ast.NotIn) else found
+
+    def leaf(self, node: ast.expr, scope: Scope) -> Condition:
+        """Return a test as one atom."""
+        module = scope.frame.module
+        text = self._resolver.reduced_text(node, scope)
+        return Leaf(Atom(text, self._resolver.kind_of_node(node, scope), module.span(node)))
+
+    def _equality(
+        self, node: ast.Compare, left: ast.expr, right: ast.expr, scope: Scope
+    ) -> Condition | None:
+        device = self._resolver.device_test(left, right, scope)
+        if device is not None:
+            return TRUE if device else FALSE
+        first = self._resolver.evaluate(left, scope)
+        second = self._resolver.evaluate(right, scope)
+        parts: list[Condition] = []
+        settled = False
+        leaf = self.leaf(node, scope)
+        negative = isinstance(node.ops[0], ast.IsNot | ast.NotEq)
+        for a in first:
+            for b in second:
+                same = self._same(a.value, b.value)
+                settled = settled or same is not None
+                open_ = negate(leaf) if negative else leaf
+                part = open_ if same is None else TRUE if same else FALSE
+                parts.append(all_of(a.condition, b.condition, part))
+        found = settle_absence(any_of(*parts), negate(leaf) if negative else leaf)
+        return found if settled else None
+
+    def _same(self, a: Value, b: Value) -> bool | None:
+        if isinstance(a, Const) and isinstance(b, Const):
+            return a.value == b.value and type(a.value) is type(b.value)
+        if isinstance(a, EnumMember) and isinstance(b, EnumMember):
+            return a == b if a.cls is b.cls else None
+        if NONE in (a, b):
+            other = b if a == NONE else a
+            if isinstance(other, Opaque):
+                return True if other.plugin else None
+            if isinstance(other, Truth):
+                return None
+            if isinstance(other, External):
+                return False if other.name == "torch.cuda.CUDAGraph()" else None
+            return False
+        return None
+
+    def _membership(self, node: ast.Compare, right: ast.expr, scope: Scope) -> Condition | None:
+        if not isinstance(right, ast.Tuple | ast.List | ast.Set):
+            return None
+        results = []
+        for item in right.elts:
+            device = self._resolver.device_test(node.left, item, scope)
+            if device is None:
+                first = self._resolver.evaluate(node.left, scope)
+                second = self._resolver.evaluate(item, scope)
+                device = self._definite(first, second)
+            results.append(device)
+        if True in results:
+            return TRUE
+        return None if None in results else FALSE
+
+    def _definite(self, first: Arms, second: Arms) -> bool | None:
+        if len(first) == 1 and len(second) == 1:
+            return self._same(first[0].value, second[0].value)
+        return None
+
+    def is_instance(self, node: ast.Call, scope: Scope) -> Condition:
+        """Return when ``isinstance(value, classes)`` holds."""
+        if len(node.args) != 2:
+            return self.leaf(node, scope)
+        values = self._resolver.evaluate(node.args[0], scope)
+        classes = self._resolver.classes(node.args[1], scope)
+        known = all(isinstance(arm.value, Instance | Const) for arm in values)
+        if not known or classes is None or any(self._is_declared(a.value) for a in values):
+            return self.leaf(node, scope)
+        parts = []
+        for arm in values:
+            line = self._resolver.types.mro(arm.value.cls) if isinstance(arm.value, Instance) else []
+            parts.append(arm.condition if set(line) & classes else FALSE)
+        return any_of(*parts)
+
+    def _is_declared(self, value: Value) -> bool:
+        return isinstance(value, Instance) and value.rule == "annotation"
+
+

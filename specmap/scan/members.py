@@ -1,0 +1,208 @@
+"""Attributes of objects, classes and enum members."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from specmap.scan.module import ClassInfo, FunctionInfo
+from specmap.scan.values import (
+    NONE,
+    Arms,
+    ClassRef,
+    EnumMember,
+    External,
+    Frame,
+    FunctionRef,
+    Instance,
+    Opaque,
+    Origin,
+    Scope,
+    Super,
+    is_known,
+    only,
+    unite,
+)
+
+if TYPE_CHECKING:
+    from specmap.scan.resolver import Resolver
+
+
+# A record made at more places than this holds data; its annotation is all there is to say.
+_FEW = 3
+
+
+class Members:
+    """Looks an attribute up the way Python does, then falls back to annotations."""
+
+    def __init__(self, resolver: Resolver) -> None:
+        self._resolver = resolver
+        self._known: dict[tuple[Instance, str], Arms] = {}
+        self._getters: dict[tuple[Instance, FunctionInfo], Arms] = {}
+
+    def named(self, value: Instance, name: str) -> Arms:
+        """Return an attribute of an object, by name."""
+        key = (value, name)
+        if key not in self._known:
+            self._known[key] = self._named(value, name)
+        return self._known[key]
+
+    def _named(self, value: Instance, name: str) -> Arms:
+        types = self._resolver.types
+        method = types.method(value.cls, name)
+        if method is not None:
+            if method.is_property:
+                return self._getter(value, method)
+            this = value.cls if method.is_classmethod else None
+            return only(FunctionRef(method, ClassRef(this) if this else value))
+        declared = self._declared(value, name)
+        if declared and all(isinstance(a.value, External) or a.value == NONE for a in declared):
+            return declared
+        stored = self._resolver.attributes.value(value, name)
+        if is_known(stored):
+            return stored
+        passed = self._field(value, name)
+        if passed and not any(isinstance(arm.value, Opaque) for arm in passed):
+            return unite(stored, passed)
+        declared = unite(passed, declared)
+        if sum(isinstance(arm.value, Instance) for arm in declared) > 1:
+            declared = self._narrowed(value, name) or declared
+        if is_known(declared) or (declared and not stored):
+            return unite(stored, declared) if is_known(declared) else declared
+        return (
+            stored
+            or self._class_value(value.cls, name)
+            or self._delegated(value, name)
+            or self._from_subclasses(value, name)
+        )
+
+    def _from_subclasses(self, value: Instance, name: str) -> Arms:
+        """An attribute that an abstract class reads and only its subclasses assign."""
+        if value.origin is not None or not self._resolver.types.is_abstract(value.cls):
+            return ()
+        children = [c for c in self._resolver.types.concrete(value.cls) if c is not value.cls]
+        return unite(*(self.named(self._resolver.any_instance(c), name) for c in children))
+
+    def _getter(self, value: Instance, method: FunctionInfo) -> Arms:
+        key = (value, method)
+        if key not in self._getters:
+            self._getters[key] = ()
+            frame = self._resolver.attributes.frame(value, method)
+            self._getters[key] = self._resolver.calls.returned(frame)
+        return self._getters[key]
+
+    def _field(self, value: Instance, name: str) -> Arms:
+        """The constructor argument of a class whose constructor is made from its fields."""
+        if value.origin is None:
+            return ()
+        fields = [
+            f
+            for cls in reversed(self._resolver.types.mro(value.cls))
+            if cls.decorated_as_record or value.cls.decorated_as_record
+            for f in cls.fields
+        ]
+        if name not in fields:
+            return ()
+        call, scope = value.origin.call, value.origin.scope
+        for keyword in call.keywords:
+            if keyword.arg == name:
+                return self._resolver.evaluate(keyword.value, scope)
+        index = fields.index(name)
+        if index < len(call.args) and not any(isinstance(a, ast.Starred) for a in call.args):
+            return self._resolver.evaluate(call.args[index], scope)
+        return ()
+
+    def _narrowed(self, value: Instance, name: str) -> Arms:
+        """What the constructor calls in the scope really pass for a field."""
+        if not value.cls.decorated_as_record or value.origin is not None:
+            return ()
+        groups = []
+        calls = self._resolver.constructor_calls(value.cls)
+        for call, function in calls if len(calls) <= _FEW else ():
+            this = self._resolver.any_instance(function.owner) if function.owner else None
+            frame = self._resolver.attributes.frame(this, function)
+            noted = self._resolver.attributes.execution(frame).scope_of(call)
+            if noted is not None:
+                made = Instance(value.cls, f"{function.id}:{call.lineno}", this, Origin(call, noted[0]))
+                groups.append(self._field(made, name))
+        return unite(*groups)
+
+    def _declared(self, value: Instance, name: str) -> Arms:
+        for cls in self._resolver.types.mro(value.cls):
+            if name in cls.annotations:
+                scope = Scope(Frame(None, cls.module))
+                found = self._resolver.types.annotation(cls.annotations[name], scope)
+                if found:
+                    return found
+        return ()
+
+    def _class_value(self, cls: ClassInfo, name: str) -> Arms:
+        for c in self._resolver.types.mro(cls):
+            if name in c.assigns:
+                return self._resolver.evaluate(c.assigns[name], Scope(Frame(None, c.module)))
+        return ()
+
+    def _delegated(self, value: Instance, name: str) -> Arms:
+        target = self.delegate(value.cls)
+        if target is None or name.startswith("_"):
+            return ()
+        method, node = target
+        frame = self._resolver.attributes.frame(value, method)
+        groups = []
+        for arm in self._resolver.evaluate(node, Scope(frame)):
+            if isinstance(arm.value, Instance) and arm.value.cls is not value.cls:
+                groups.append(self.named(arm.value, name))
+        return unite(*groups)
+
+    def delegate(self, cls: ClassInfo) -> tuple[FunctionInfo, ast.expr] | None:
+        """Return ``__getattr__`` and what it hands unknown attributes on to, if it does."""
+        method = self._resolver.types.method(cls, "__getattr__")
+        if method is None:
+            return None
+        for node in ast.walk(method.node):
+            if isinstance(node, ast.Return) and isinstance(node.value, ast.Call):
+                call = node.value
+                if getattr(call.func, "id", "") == "getattr" and call.args:
+                    return method, call.args[0]
+        return None
+
+    def of_class(self, value: ClassRef, name: str) -> Arms:
+        """Return an attribute of a class: member, method, nested class or value."""
+        cls = value.cls
+        nested = cls.module.classes.get(f"{cls.qualname}.{name}")
+        if nested is not None:
+            return only(ClassRef(nested))
+        method = self._resolver.types.method(cls, name)
+        if method is not None:
+            return only(FunctionRef(method, value if method.is_classmethod else None))
+        if self._resolver.types.is_enum(cls):
+            if any(name in c.assigns for c in self._resolver.types.mro(cls)):
+                return only(EnumMember(cls, name))
+        found = self._class_value(cls, name)
+        return found or self._declared(Instance(cls, "class"), name)
+
+    def of_enum(self, value: EnumMember, name: str) -> Arms:
+        """Return an attribute of an enum member."""
+        method = self._resolver.types.method(value.cls, name)
+        if method is None:
+            if any(name in c.assigns for c in self._resolver.types.mro(value.cls)):
+                return only(EnumMember(value.cls, name))
+            return only(External("builtins.str()"))
+        if method.is_property:
+            frame = Frame(method, method.module, value)
+            return self._resolver.calls.returned(frame)
+        return only(FunctionRef(method, value))
+
+    def of_super(self, value: Super, name: str) -> Arms:
+        """Return a method found after the current class."""
+        cls = getattr(value.self_value, "cls", None)
+        if not isinstance(cls, ClassInfo):
+            return ()
+        method = self._resolver.types.method(cls, name, after=value.after)
+        if method is None:
+            return only(External(f"builtins.object.{name}"))
+        if method.is_property and isinstance(value.self_value, Instance):
+            return self._getter(value.self_value, method)
+        return only(FunctionRef(method, value.self_value))
+
+

@@ -1,0 +1,401 @@
+"""What one parsed file defines: its functions, classes, imports and stores."""
+
+from __future__ import annotations
+
+import ast
+import tokenize
+from collections import defaultdict
+from dataclasses import dataclass, field
+from functools import cached_property
+from io import BytesIO
+
+from specmap.codemap.source import Span, symbol_id
+
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
+
+def parse_module(file: str, data: bytes) -> Module:
+    """Parse a file and fill its tables.
+
+    Raises:
+        SyntaxError, ValueError, RecursionError, MemoryError: as ``ast.parse`` does.
+    """
+    tree = ast.parse(data, filename=file)
+    name = module_name(file)
+    module = Module(file, name, file.endswith("/__init__.py"), utf8_lines(data), tree)
+    _collect(module, tree.body)
+    return module
+
+
+@dataclass(eq=False)
+class FunctionInfo:
+    """A function, method or lambda in one module."""
+
+    module: Module
+    node: FunctionNode
+    qualname: str
+    owner: ClassInfo | None = None
+
+    @property
+    def name(self) -> str:
+        """The bare name; ``<lambda>`` for a lambda."""
+        return self.qualname.rpartition(".")[2]
+
+    @property
+    def id(self) -> str:
+        """The symbol id."""
+        return symbol_id(self.module.file, self.qualname)
+
+    @property
+    def span(self) -> Span:
+        """The lines from ``def`` to the end of the body."""
+        return self.module.span(self.node)
+
+    @cached_property
+    def decorators(self) -> frozenset[str]:
+        """The last dotted part of each decorator."""
+        if isinstance(self.node, ast.Lambda):
+            return frozenset()
+        return frozenset(last_name(d) for d in self.node.decorator_list)
+
+    @property
+    def is_property(self) -> bool:
+        """Whether reading the attribute calls this function."""
+        return bool(self.decorators & {"property", "cached_property"})
+
+    @property
+    def is_static(self) -> bool:
+        """Whether no ``self`` or ``cls`` is bound."""
+        return "staticmethod" in self.decorators
+
+    @property
+    def is_classmethod(self) -> bool:
+        """Whether the first parameter is the class."""
+        return "classmethod" in self.decorators
+
+    @property
+    def body(self) -> list[ast.stmt]:
+        """The statements; a lambda is one ``return``."""
+        if isinstance(self.node, ast.Lambda):
+            return [ast.copy_location(ast.Return(self.node.body), self.node.body)]
+        return self.node.body
+
+    @cached_property
+    def parameters(self) -> list[ast.arg]:
+        """Positional, then keyword-only parameters, ``self`` included."""
+        args = self.node.args
+        return [*args.posonlyargs, *args.args, *args.kwonlyargs]
+
+    @cached_property
+    def positions(self) -> dict[str, int]:
+        """Position of each parameter by name."""
+        return {parameter.arg: index for index, parameter in enumerate(self.parameters)}
+
+    @cached_property
+    def facts(self) -> BodyFacts:
+        """Stores, calls and walrus expressions of the whole body."""
+        return _body_facts(self.node)
+
+    @cached_property
+    def parent_call(self) -> ast.Call | None:
+        """``super().same_name(...)`` or ``Base.same_name(self, ...)`` in this method."""
+        for call in self.facts.calls:
+            if not isinstance(call.func, ast.Attribute) or call.func.attr != self.name:
+                continue
+            receiver = call.func.value
+            if isinstance(receiver, ast.Call) and getattr(receiver.func, "id", "") == "super":
+                return call
+            if passes_self(call):
+                return call
+        return None
+
+    @cached_property
+    def defaults(self) -> dict[str, ast.expr]:
+        """Default value by parameter name."""
+        args = self.node.args
+        positional = [*args.posonlyargs, *args.args]
+        tail = positional[len(positional) - len(args.defaults) :]
+        found = {arg.arg: value for arg, value in zip(tail, args.defaults, strict=True)}
+        pairs = zip(args.kwonlyargs, args.kw_defaults, strict=True)
+        return found | {arg.arg: value for arg, value in pairs if value is not None}
+
+
+def last_name(node: ast.expr) -> str:
+    """Return the last part of a dotted name or of the name that a call calls."""
+    if isinstance(node, ast.Call):
+        node = node.func
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
+def passes_self(call: ast.Call) -> bool:
+    """Whether a call is written ``Base.method(self, ...)``."""
+    if not (isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name)):
+        return False
+    first = call.args[0] if call.args else None
+    return call.func.value.id != "self" and isinstance(first, ast.Name) and first.id == "self"
+
+
+@dataclass(eq=False)
+class ClassInfo:
+    """A class in one module, with what its own body defines."""
+
+    module: Module
+    node: ast.ClassDef
+    qualname: str
+    methods: dict[str, FunctionInfo] = field(default_factory=dict)
+    assigns: dict[str, ast.expr] = field(default_factory=dict)
+    annotations: dict[str, ast.expr] = field(default_factory=dict)
+    fields: list[str] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """The bare class name."""
+        return self.node.name
+
+    @property
+    def id(self) -> str:
+        """The symbol id."""
+        return symbol_id(self.module.file, self.qualname)
+
+    @property
+    def span(self) -> Span:
+        """The lines of the class statement."""
+        return self.module.span(self.node)
+
+    @cached_property
+    def stores(self) -> dict[str, list[FunctionInfo]]:
+        """Methods that store to ``self.<attribute>``, by attribute."""
+        found: dict[str, list[FunctionInfo]] = defaultdict(list)
+        for method in self.methods.values():
+            for name in method.facts.stores:
+                found[name].append(method)
+        return found
+
+    @cached_property
+    def decorated_as_record(self) -> bool:
+        """Whether the constructor is generated from the annotated fields."""
+        names = {last_name(d) for d in self.node.decorator_list}
+        bases = {last_name(b) for b in self.node.bases}
+        return bool(names & {"dataclass", "define", "frozen"} or bases & {"Struct", "NamedTuple"})
+
+
+@dataclass(eq=False, slots=True)
+class BodyFacts:
+    """What one walk over a function's nodes tells: stores by attribute, calls, walrus."""
+
+    stores: set[str] = field(default_factory=set)
+    outside: set[str] = field(default_factory=set)
+    calls: list[ast.Call] = field(default_factory=list)
+    has_walrus: bool = False
+
+
+def _body_facts(function: FunctionNode) -> BodyFacts:
+    facts = BodyFacts()
+    for node in ast.walk(function):
+        if isinstance(node, ast.Attribute):
+            if isinstance(node.ctx, ast.Store):
+                facts.stores.add(node.attr)
+                if not (isinstance(node.value, ast.Name) and node.value.id == "self"):
+                    facts.outside.add(node.attr)
+        elif isinstance(node, ast.Call):
+            facts.calls.append(node)
+            if isinstance(node.func, ast.Attribute) and node.func.attr == "append":
+                if isinstance(node.func.value, ast.Attribute):
+                    facts.stores.add(node.func.value.attr)
+        elif isinstance(node, ast.Subscript):
+            if isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Attribute):
+                facts.stores.add(node.value.attr)
+        elif isinstance(node, ast.NamedExpr):
+            facts.has_walrus = True
+    return facts
+
+
+@dataclass(eq=False)
+class Module:
+    """One parsed file with its top-level names."""
+
+    file: str
+    name: str
+    is_package: bool
+    lines: list[bytes]
+    tree: ast.Module
+    classes: dict[str, ClassInfo] = field(default_factory=dict)
+    functions: dict[str, FunctionInfo] = field(default_factory=dict)
+    imports: dict[str, tuple[str, str | None]] = field(default_factory=dict)
+    assigns: dict[str, list[ast.expr]] = field(default_factory=lambda: defaultdict(list))
+    stars: list[str] = field(default_factory=list)
+
+    def span(self, node: ast.AST) -> Span:
+        """Return the lines of a node."""
+        line = getattr(node, "lineno", 1)
+        return Span(self.file, line, getattr(node, "end_lineno", None) or line)
+
+    def text(self, node: ast.AST) -> str:
+        """Return a node's source on one line, runs of white space made one space."""
+        first, last = node.lineno - 1, (node.end_lineno or node.lineno) - 1  # type: ignore[attr-defined]
+        start, end = node.col_offset, node.end_col_offset  # type: ignore[attr-defined]
+        if first == last:
+            raw = self.lines[first][start:end]
+        else:
+            middle = [_strip_comment(line) for line in self.lines[first + 1 : last]]
+            head = _strip_comment(self.lines[first][start:])
+            raw = b" ".join([head, *middle, self.lines[last][:end]])
+        return " ".join(raw.decode("utf-8", "replace").split())
+
+    @cached_property
+    def _tests(self) -> dict[int, ast.stmt]:
+        found: dict[int, ast.stmt] = {}
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.If | ast.While):
+                found[id(node.test)] = node
+        return found
+
+    def statement_of(self, test: ast.expr) -> ast.stmt | None:
+        """Return the ``if`` or ``while`` whose test this is."""
+        return self._tests.get(id(test))
+
+    def all_functions(self) -> list[FunctionInfo]:
+        """Return module functions and methods of all classes."""
+        methods = [m for c in self.classes.values() for m in c.methods.values()]
+        return [*self.functions.values(), *methods]
+
+    @cached_property
+    def outside_stores(self) -> dict[str, list[FunctionInfo]]:
+        """Functions that store to an attribute of something else than ``self``."""
+        found: dict[str, list[FunctionInfo]] = defaultdict(list)
+        for function in self.all_functions():
+            for name in sorted(function.facts.outside):
+                found[name].append(function)
+        return found
+
+    @cached_property
+    def calls(self) -> dict[str, list[tuple[ast.Call, FunctionInfo]]]:
+        """Calls by the last part of the called name, with their enclosing function."""
+        found: dict[str, list[tuple[ast.Call, FunctionInfo]]] = defaultdict(list)
+        for function in self.all_functions():
+            for node in function.facts.calls:
+                found[last_name(node.func)].append((node, function))
+        return found
+
+
+def _strip_comment(line: bytes) -> bytes:
+    if b"#" not in line:
+        return line
+    try:
+        for token in tokenize.tokenize(BytesIO(line.strip()).readline):
+            if token.type == tokenize.COMMENT:
+                return line.strip()[: token.start[1]]
+    except (tokenize.TokenError, IndentationError, SyntaxError):
+        head, _, _ = line.partition(b" #")
+        return b"" if line.strip().startswith(b"#") else head
+    return line
+
+
+def utf8_lines(data: bytes) -> list[bytes]:
+    """Split into lines, as UTF-8 without a BOM: the unit of ``ast``'s column offsets."""
+    encoding, _ = tokenize.detect_encoding(BytesIO(data).readline)
+    if encoding not in ("utf-8", "utf-8-sig"):
+        data = data.decode(encoding, "replace").encode()
+    elif data.startswith(b"\xef\xbb\xbf"):
+        data = data[3:]
+    return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+
+
+def module_name(file: str) -> str:
+    """Return the dotted name of a file relative to the root."""
+    return file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def _collect(module: Module, body: list[ast.stmt]) -> None:
+    """Fill the module's tables from its top-level statements, both arms of every ``if``."""
+    for node in body:
+        if isinstance(node, ast.ClassDef):
+            _collect_class(module, node, node.name)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            module.functions[node.name] = FunctionInfo(module, node, node.name)
+            _collect_globals(module, node)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            collect_import(module, node, module.imports)
+        elif isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            for target in targets:
+                if isinstance(target, ast.Name):
+                    module.assigns[target.id].append(node.value)
+        elif isinstance(node, ast.If | ast.Try | ast.With):
+            for block in ("body", "orelse", "finalbody"):
+                _collect(module, getattr(node, block, []))
+            for handler in getattr(node, "handlers", []):
+                _collect(module, handler.body)
+
+
+def _collect_globals(module: Module, function: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+    """Note values that a function assigns to a name it declares ``global``."""
+    names = {n for s in ast.walk(function) if isinstance(s, ast.Global) for n in s.names}
+    if not names:
+        return
+    local: dict[str, tuple[str, str | None]] = {}
+    for node in ast.walk(function):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            collect_import(module, node, local)
+        elif isinstance(node, ast.Assign):
+            for target in node.targets:
+                if isinstance(target, ast.Name) and target.id in names:
+                    module.assigns[target.id].append(node.value)
+    for name, target_import in local.items():
+        module.imports.setdefault(name, target_import)
+
+
+def _collect_class(module: Module, node: ast.ClassDef, qualname: str) -> None:
+    info = ClassInfo(module, node, qualname)
+    module.classes[qualname] = info
+    for item in _flat(node.body):
+        if isinstance(item, ast.FunctionDef | ast.AsyncFunctionDef):
+            if any(last_name(d) == "setter" for d in item.decorator_list):
+                continue
+            method = FunctionInfo(module, item, f"{qualname}.{item.name}", info)
+            info.methods[item.name] = method
+        elif isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name):
+            info.annotations[item.target.id] = item.annotation
+            info.fields.append(item.target.id)
+            if item.value is not None:
+                info.assigns[item.target.id] = item.value
+        elif isinstance(item, ast.Assign):
+            for target in item.targets:
+                if isinstance(target, ast.Name):
+                    info.assigns[target.id] = item.value
+        elif isinstance(item, ast.ClassDef):
+            _collect_class(module, item, f"{qualname}.{item.name}")
+
+
+def _flat(body: list[ast.stmt]) -> list[ast.stmt]:
+    found: list[ast.stmt] = []
+    for node in body:
+        if isinstance(node, ast.If):
+            found += _flat(node.body) + _flat(node.orelse)
+        else:
+            found.append(node)
+    return found
+
+
+def collect_import(
+    module: Module, node: ast.Import | ast.ImportFrom, into: dict[str, tuple[str, str | None]]
+) -> None:
+    """Add an import statement's names: local name -> (module, name in it or ``None``)."""
+    if isinstance(node, ast.Import):
+        for alias in node.names:
+            if alias.asname:
+                into[alias.asname] = (alias.name, None)
+            else:
+                first = alias.name.partition(".")[0]
+                into[first] = (first, None)
+        return
+    base = node.module or ""
+    if node.level:
+        parts = module.name.split(".")
+        keep = len(parts) - node.level + (1 if module.is_package else 0)
+        base = ".".join([*parts[: max(keep, 0)], *([base] if base else [])])
+    for alias in node.names:
+        if alias.name == "*":
+            module.stars.append(base)
+        else:
+            into[alias.asname or alias.name] = (base, alias.name)

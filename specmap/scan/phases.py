@@ -1,0 +1,249 @@
+"""Phases of one worker: its sinks, sorted by which model runs in which forward mode."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from specmap.codemap.condition import FALSE, TRUE, Condition, all_of, any_of, simplify
+from specmap.codemap.graph import Arm, Phase, Sink, StaticShape
+from specmap.codemap.source import Span
+from specmap.codemap.verdict import PhaseName, SinkKind, Verdict
+from specmap.scan.module import FunctionInfo
+from specmap.scan.resolver import Resolver
+from specmap.scan.shapes import static_shape
+from specmap.scan.values import Frame, Instance
+from specmap.scan.walk import Hit, Hop, Walk, hop_condition
+
+
+@dataclass(eq=False)
+class PhaseHits:
+    """The hits of one phase and the deepest function that all of them go through."""
+
+    name: PhaseName
+    role: str
+    hits: list[Hit] = field(default_factory=list)
+
+    @property
+    def pivot(self) -> FunctionInfo:
+        """The deepest function common to every chain: there the arms part."""
+        common: list[FunctionInfo] = [hop.function for hop in self.hits[0].chain]
+        for hit in self.hits[1:]:
+            functions = {hop.function for hop in hit.chain}
+            common = [f for f in common if f in functions]
+        return common[-1]
+
+
+class Phases:
+    """Sorts the hits of a worker's walks into phases."""
+
+    def __init__(self, resolver: Resolver, worker: Instance, walks: Sequence[Walk]) -> None:
+        self._resolver = resolver
+        self._worker = worker
+        self._walks = {walk.kind: walk for walk in walks}
+        self._names: dict[int, PhaseName] = {}
+        self._roles: dict[int, str] = {}
+        self.by_name: dict[PhaseName, PhaseHits] = {}
+        for walk in walks:
+            self._sort(walk)
+
+    def name_of(self, hit: Hit) -> PhaseName | None:
+        """Return the phase of a hit."""
+        return self._names.get(id(hit))
+
+    def _sort(self, walk: Walk) -> None:
+        roles = [self.role(hit) for hit in walk.hits]
+        modes = self._resolver.vocabulary.modes
+        extends = any(h.mode and h.mode.name in modes["draft_extend"] for h in walk.hits)
+        own_draft = "draft" in roles
+        verified: list[Hit] = []
+        for index, (hit, role) in enumerate(zip(walk.hits, roles, strict=True)):
+            if walk.kind == "prefill":
+                draft = role == "draft"
+                name = PhaseName.DRAFT_PREFILL if draft else PhaseName.TARGET_PREFILL
+            elif role == "draft":
+                name = self._draft_name(hit, extends, verified)
+            elif not own_draft and self._is_followed(walk.hits, index):
+                name = PhaseName.DRAFT
+            else:
+                name = PhaseName.VERIFY
+                verified.append(hit)
+            self._names[id(hit)] = name
+            self._roles[id(hit)] = role
+            if walk.kind != "idle":
+                self.by_name.setdefault(name, PhaseHits(name, role)).hits.append(hit)
+
+    def _draft_name(self, hit: Hit, extends: bool, verified: list[Hit]) -> PhaseName:
+        names = self._resolver.vocabulary.modes["draft_extend"]
+        if hit.mode is not None and hit.mode.name in names:
+            return PhaseName.DRAFT_EXTEND
+        # A worker without that mode re-seeds its draft after the verify pass.
+        if not extends and any(not self._excludes(v.chain, hit.chain) for v in verified):
+            return PhaseName.DRAFT_EXTEND
+        return PhaseName.DRAFT
+
+    def _is_followed(self, hits: Sequence[Hit], index: int) -> bool:
+        """Whether the target runs again later in the same cycle: then this pass drafts."""
+        mine = self._pass(hits[index])
+        for later in hits[index + 1 :]:
+            other = self._pass(later)
+            if other[-1].node is mine[-1].node or self._excludes(mine, other):
+                continue
+            return True
+        return False
+
+    def _pass(self, hit: Hit) -> tuple[Hop, ...]:
+        """The chain down to the call that starts the model runner."""
+        names = self._resolver.vocabulary.model_runner
+        for index, hop in enumerate(hit.chain):
+            this = hop.frame.self_value
+            if isinstance(this, Instance) and index and this.cls.name in names:
+                return hit.chain[:index]
+        return hit.chain
+
+    def _excludes(self, first: tuple[Hop, ...], second: tuple[Hop, ...]) -> bool:
+        shared = 0
+        for one, two in zip(first, second, strict=False):
+            if one.node is not two.node or one.frame is not two.frame:
+                break
+            shared += 1
+        both = all_of(
+            hop_condition(self._resolver, first[shared:]),
+            hop_condition(self._resolver, second[shared:]),
+        )
+        return simplify(both) == FALSE
+
+    def role(self, hit: Hit) -> str:
+        """Return whose model a hit runs: the innermost model runner's owner decides."""
+        names = self._resolver.vocabulary.model_runner
+        instances = [h.frame.self_value for h in reversed(hit.chain)]
+        runners = [i for i in instances if isinstance(i, Instance) and self._is_runner(i, names)]
+        for instance in runners or instances:
+            if isinstance(instance, Instance):
+                found = self._owner_role(instance)
+                if found is not None:
+                    return found
+        return "unknown"
+
+    def _is_runner(self, instance: Instance, names: frozenset[str]) -> bool:
+        return any(c.name in names for c in self._resolver.types.mro(instance.cls))
+
+    def _owner_role(self, instance: Instance) -> str | None:
+        current: Instance | None = instance
+        while current is not None:
+            if current == self._worker:
+                return "draft"
+            if current.cls.name in self._resolver.vocabulary.scheduler:
+                return "target"
+            current = current.owner
+        return None
+
+    def records(self, sinks: dict[str, Sink]) -> tuple[Phase, ...]:
+        """Return the five phases; one without any pass is NOT_RUN."""
+        return tuple(self._record(name, sinks) for name in PhaseName)
+
+    def _record(self, name: PhaseName, sinks: dict[str, Sink]) -> Phase:
+        found = self.by_name.get(name)
+        if found is None:
+            return self._not_run(name)
+        pivot = found.pivot
+        arms = self._arms(found, pivot, sinks)
+        graph = simplify(any_of(*(a.condition for a in arms if a.kind is SinkKind.GRAPH)))
+        pieces = simplify(any_of(*(a.condition for a in arms if a.kind is SinkKind.PIECEWISE)))
+        holder = self._holder(found.hits[0], pivot)
+        modes = dict.fromkeys(h.mode.name for h in found.hits if h.mode is not None)
+        is_verify = name is PhaseName.VERIFY
+        return Phase(
+            name=name,
+            role=found.role,
+            forward_modes=tuple(modes),
+            span=holder.span,
+            holder=holder.id,
+            arms=arms,
+            graph_when=graph,
+            verdict=_verdict(graph, pieces),
+            static_shape=static_shape(self._resolver, self._worker) if is_verify else None,
+        )
+
+    def _not_run(self, name: PhaseName) -> Phase:
+        entry = next(iter(self._walks.values())).activations[0].function
+        note = "no model forward of this phase is reached from the worker's entry"
+        return Phase(
+            name, "", (), entry.span, entry.id, (), FALSE, Verdict.NOT_RUN, note=note
+        )
+
+    def _arms(
+        self, found: PhaseHits, pivot: FunctionInfo, sinks: dict[str, Sink]
+    ) -> tuple[Arm, ...]:
+        merged: dict[tuple[object, ...], Arm] = {}
+        for hit in found.hits:
+            start = next(i for i, hop in enumerate(hit.chain) if hop.function is pivot)
+            suffix = hit.chain[start:]
+            key = (hit.kind, *((hop.function, hop.node) for hop in suffix))
+            condition = simplify(hop_condition(self._resolver, suffix))
+            if condition == FALSE:
+                continue
+            last = hit.chain[-1]
+            sink = sink_of(hit.kind, last)
+            sinks.setdefault(sink.id, sink)
+            before = merged.get(key)
+            if before is not None:
+                condition = simplify(any_of(before.condition, condition))
+            chain = tuple((hop.function.id, hop.node.lineno) for hop in hit.chain)
+            merged[key] = Arm(sink.id, hit.kind, condition, before.chain if before else chain)
+        return tuple(merged.values())
+
+    def _holder(self, hit: Hit, pivot: FunctionInfo) -> FunctionInfo:
+        """The worker's (or its draft worker's) own method that runs the phase."""
+        folder = self._resolver.vocabulary.speculative
+        holder = hit.chain[0].function
+        for hop in hit.chain:
+            this = hop.frame.self_value
+            inside = hop.function.module.file.startswith(f"{folder}/")
+            if isinstance(this, Instance) and inside and self._belongs(this):
+                holder = hop.function
+            if hop.function is pivot:
+                break
+        return holder
+
+    def _belongs(self, instance: Instance) -> bool:
+        if any(n in self._resolver.vocabulary.decisions for n in _methods(self._resolver, instance)):
+            return False
+        current: Instance | None = instance
+        while current is not None:
+            if current == self._worker:
+                return True
+            current = current.owner
+        return False
+
+
+def _methods(resolver: Resolver, instance: Instance) -> list[str]:
+    return [name for cls in resolver.types.mro(instance.cls) for name in cls.methods]
+
+
+def _verdict(graph: Condition, pieces: Condition) -> Verdict | None:
+    if graph == TRUE:
+        return Verdict.GRAPH
+    if graph != FALSE:
+        return None
+    if pieces == FALSE:
+        return Verdict.EAGER
+    return Verdict.PIECEWISE if pieces == TRUE else None
+
+
+def sink_of(kind: SinkKind, hop: Hop) -> Sink:
+    """Return the sink record of the last hop of a chain."""
+    module = hop.function.module
+    span = module.span(hop.node)
+    name = f"{hop.function.id}:{span.line}"
+    return Sink(name, kind, hop.function.id, Span(span.file, span.line, span.end_line), module.text(hop.node))
+
+
+def is_owned(frame: Frame, worker: Instance) -> bool:
+    """Whether a frame runs on the worker or on something it made."""
+    current = frame.self_value if isinstance(frame.self_value, Instance) else None
+    while current is not None:
+        if current == worker:
+            return True
+        current = current.owner
+    return False

@@ -1,0 +1,86 @@
+"""Where a pass ends: a graph's replay or the eager model forward."""
+
+from __future__ import annotations
+
+import ast
+
+from specmap.codemap.verdict import SinkKind
+from specmap.scan.module import ClassInfo
+from specmap.scan.resolver import Resolver
+from specmap.scan.values import External, Frame, Instance, Scope
+
+
+class Sinks:
+    """Recognises sinks by what is called, not by who calls."""
+
+    def __init__(self, resolver: Resolver) -> None:
+        self._resolver = resolver
+        self._vocabulary = resolver.vocabulary
+
+    def kind(self, node: ast.Call, scope: Scope, frames: list[Frame]) -> SinkKind | None:
+        """Return the kind of sink a call is, or ``None``."""
+        if self._is_replay(node, scope):
+            if self._runs_in(frames[-1:], self._vocabulary.auxiliary):
+                return None
+            return SinkKind.PIECEWISE if self._in_pieces(frames) else SinkKind.GRAPH
+        if self._is_model_forward(node, scope):
+            return SinkKind.PIECEWISE if self._in_pieces(frames) else SinkKind.EAGER
+        return None
+
+    def _in_pieces(self, frames: list[Frame]) -> bool:
+        return self._runs_in(frames, self._vocabulary.piecewise)
+
+    def _runs_in(self, frames: list[Frame], names: frozenset[str]) -> bool:
+        for frame in frames:
+            this = frame.self_value
+            if isinstance(this, Instance) and self._named(this.cls, names):
+                return True
+        return False
+
+    def _named(self, cls: ClassInfo, names: frozenset[str]) -> bool:
+        return any(base.name in names for base in self._resolver.types.mro(cls))
+
+    def _is_replay(self, node: ast.Call, scope: Scope) -> bool:
+        function = node.func
+        if not isinstance(function, ast.Attribute):
+            return False
+        if function.attr not in self._vocabulary.graph_calls:
+            return False
+        receiver = function.value
+        for arm in self._resolver.evaluate(receiver, scope):
+            value = arm.value
+            if isinstance(value, External):
+                name = value.name.removesuffix("()").removesuffix("[]").removesuffix("()")
+                if name in self._vocabulary.graph_types:
+                    return True
+            elif isinstance(value, Instance):
+                if self._named(value.cls, self._vocabulary.graph_types):
+                    return True
+        return self._from_graph_table(receiver)
+
+    def _from_graph_table(self, receiver: ast.expr) -> bool:
+        """``self.graphs[key].replay()``: the table's name says what it holds."""
+        if not isinstance(receiver, ast.Subscript):
+            return False
+        table = receiver.value
+        return isinstance(table, ast.Attribute) and table.attr in self._vocabulary.graph_call_names
+
+    def _is_model_forward(self, node: ast.Call, scope: Scope) -> bool:
+        function = node.func
+        if isinstance(function, ast.Attribute) and function.attr.startswith("forward"):
+            if self._is_model(function.value, scope):
+                return True
+        return self._is_model(function, scope)
+
+    def _is_model(self, node: ast.expr, scope: Scope) -> bool:
+        if not isinstance(node, ast.Attribute):
+            return False
+        if node.attr != self._vocabulary.model_attribute:
+            return False
+        for arm in self._resolver.evaluate(node.value, scope):
+            if isinstance(arm.value, Instance):
+                if self._named(arm.value.cls, self._vocabulary.model_runner):
+                    return True
+        return False
+
+

@@ -1,0 +1,332 @@
+"""What an expression can be: the values of the resolver.
+
+An expression evaluates to *arms*: every value it can have, each with the condition under
+which it has it. Objects are told apart by where they are made and by whom they are owned,
+so that the target's and the draft's model runner stay two objects.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from specmap.codemap.condition import (
+    FALSE,
+    TRUE,
+    Atom,
+    AtomKind,
+    Condition,
+    Leaf,
+    Not,
+    all_of,
+    any_of,
+    is_marked,
+    simplify,
+    size_of,
+    substitute,
+)
+from specmap.codemap.source import Span
+from specmap.scan.module import ClassInfo, FunctionInfo, Module
+
+if TYPE_CHECKING:
+    from specmap.scan.guards import Binding, Path
+
+
+Facts = Mapping[str, "Value"]
+
+
+@dataclass(eq=False)
+class Frame:
+    """One activation of a function: who it runs on and what was passed.
+
+    ``call`` is ``None`` when the function is looked at without a caller; parameters are
+    then looked for at real call sites. ``closure`` is the scope of an enclosing function.
+    """
+
+    function: FunctionInfo | None
+    module: Module
+    self_value: Value | None = None
+    call: ast.Call | None = None
+    caller: Scope | None = None
+    closure: Scope | None = None
+    extra: Mapping[str, Arms] = field(default_factory=dict)
+    path: Path = ()
+
+    @property
+    def place(self) -> str:
+        """A stable text for this call string, two calls deep."""
+        parts = []
+        frame: Frame | None = self
+        while frame is not None and frame.call is not None and len(parts) < 2:
+            parts.append(f"{frame.call.lineno}:{frame.call.col_offset}")
+            frame = frame.caller.frame if frame.caller else None
+        return "<".join(parts)
+
+
+@dataclass(eq=False)
+class Scope:
+    """Where an expression is evaluated: a frame, its local names, and what a walk knows.
+
+    ``facts`` holds the forward mode by class id of the batch object (``*`` for any other)
+    and, under ``.name``, attributes that the walk takes for granted.
+    """
+
+    frame: Frame
+    env: Mapping[str, Binding] = field(default_factory=dict)
+    facts: Facts = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The constructor call that made an instance."""
+
+    call: ast.Call
+    scope: Scope
+
+
+class Instance:
+    """An object of a SGLang class; ``site`` and ``owner`` tell objects apart.
+
+    Objects are keys everywhere, so their hash is computed once.
+    """
+
+    __slots__ = ("_hash", "cls", "origin", "owner", "rule", "site")
+
+    def __init__(
+        self,
+        cls: ClassInfo,
+        site: str,
+        owner: Instance | None = None,
+        origin: Origin | None = None,
+        rule: str = "constructor",
+    ) -> None:
+        self.cls = cls
+        self.site = site
+        self.owner = owner
+        self.origin = origin
+        self.rule = rule
+        self._hash = hash((cls, site, owner))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, Instance) or self._hash != other._hash:
+            return False
+        return self.cls is other.cls and self.site == other.site and self.owner == other.owner
+
+
+@dataclass(frozen=True, slots=True)
+class ClassRef:
+    """A class itself."""
+
+    cls: ClassInfo
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionRef:
+    """A function, bound to ``self_value`` where it is a method."""
+
+    function: FunctionInfo
+    self_value: Value | None = None
+    closure: Scope | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleRef:
+    """A module of the tree."""
+
+    module: Module
+
+
+@dataclass(frozen=True, slots=True)
+class External:
+    """Something outside the tree, by dotted name; ``()`` marks the result of a call.
+
+    ``source`` is the expression that produced it first: its text when it is a test.
+    """
+
+    name: str
+    source: tuple[Module, ast.expr] | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Const:
+    """A Python constant."""
+
+    value: object
+
+
+@dataclass(frozen=True, slots=True)
+class EnumMember:
+    """A member of an enum class of the tree."""
+
+    cls: ClassInfo
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """A tuple or list; ``items`` where the length is known, else ``element``."""
+
+    items: tuple[Arms, ...] | None
+    element: Arms = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A dict: entries with constant keys, and what any other key gives."""
+
+    entries: tuple[tuple[object, Arms], ...]
+    other: Arms = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """A boolean known only as a condition."""
+
+    condition: Condition
+
+
+@dataclass(frozen=True, slots=True)
+class Super:
+    """``super()`` inside a method of ``after``."""
+
+    after: ClassInfo
+    self_value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Partial:
+    """``functools.partial(function, ...)``."""
+
+    target: Arms
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """A value nobody can tell, printed as the source writes it.
+
+    ``plugin`` marks what only code outside the tree can supply (an out-of-tree platform,
+    a registered factory).
+    """
+
+    text: str
+    kind: AtomKind = AtomKind.UNKNOWN
+    span: Span | None = field(default=None, compare=False)
+    plugin: bool = False
+    reason: str = field(default="", compare=False)
+
+
+Value = (
+    Instance
+    | ClassRef
+    | FunctionRef
+    | ModuleRef
+    | External
+    | Const
+    | EnumMember
+    | Sequence
+    | Table
+    | Truth
+    | Super
+    | Partial
+    | Opaque
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """One value an expression can have, and when."""
+
+    value: Value
+    condition: Condition = TRUE
+
+
+Arms = tuple[Arm, ...]
+
+NONE = Const(None)
+# "An Optional annotation allows None here": stands in a condition until the test that asks
+# for it replaces it by its own text.
+_ABSENT = Atom("?absent", AtomKind.UNKNOWN)
+# Past these sizes a condition or a set of arms says nothing a person could use.
+_MAX_LEAVES = 64
+_MAX_ARMS = 48
+_SHORTER: dict[Condition, Condition] = {}
+_SETTLED: dict[Condition, Condition] = {}
+_TOO_LONG = Leaf(Atom("a condition too long to print", AtomKind.UNKNOWN))
+
+
+def only(value: Value) -> Arms:
+    """Return the arms of an expression with exactly one value."""
+    return (Arm(value),)
+
+
+def under(arms: Arms, condition: Condition) -> Arms:
+    """Return the arms, each further restricted. Who uses a value takes it to be there."""
+    condition = _present(condition)
+    if condition == TRUE:
+        return arms
+    return tuple(Arm(arm.value, bounded(all_of(condition, arm.condition))) for arm in arms)
+
+
+def _present(condition: Condition) -> Condition:
+    if not is_marked(condition):
+        return condition
+    if condition not in _SETTLED:
+        _SETTLED[condition] = settle_absence(condition, FALSE)
+    return _SETTLED[condition]
+
+
+def bounded(condition: Condition) -> Condition:
+    """Return a condition, shortened or given up when it outgrows every use."""
+    if size_of(condition) <= _MAX_LEAVES:
+        return condition
+    if size_of(condition) > 2 * _MAX_LEAVES:
+        return _TOO_LONG
+    if condition not in _SHORTER:
+        shorter = simplify(condition)
+        _SHORTER[condition] = shorter if size_of(shorter) <= _MAX_LEAVES else _TOO_LONG
+    return _SHORTER[condition]
+
+
+def unite(*groups: Arms) -> Arms:
+    """Join arms; equal values are merged, impossible ones dropped, the number is capped."""
+    merged: dict[Value, list[Condition]] = {}
+    for group in groups:
+        for arm in group:
+            if arm.condition != FALSE:
+                merged.setdefault(arm.value, []).append(arm.condition)
+    return tuple(
+        Arm(value, conditions[0] if len(conditions) == 1 else bounded(any_of(*conditions)))
+        for value, conditions in list(merged.items())[:_MAX_ARMS]
+    )
+
+
+def optional(arms: Arms) -> Arms:
+    """Return arms that an annotation also allows to be ``None``."""
+    there: Condition = Not(Leaf(_ABSENT))
+    plain = tuple(arm for arm in arms if arm.value != NONE)
+    kept = tuple(Arm(arm.value, all_of(there, arm.condition)) for arm in plain)
+    return (*kept, Arm(NONE, Leaf(_ABSENT)))
+
+
+def settle_absence(condition: Condition, absent: Condition) -> Condition:
+    """Replace "may be absent" by the condition that the asking test stands for."""
+    return replace_atom(condition, _ABSENT, absent)
+
+
+def replace_atom(condition: Condition, marker: Atom, by: Condition) -> Condition:
+    """Replace one marker atom of a condition."""
+    if not is_marked(condition):
+        return condition
+    return substitute(condition, lambda atom: by if atom is marker else None)
+
+
+def is_known(arms: Arms) -> bool:
+    """Whether at least one arm is more than an opaque text or ``None``."""
+    return any(not isinstance(arm.value, Opaque) and arm.value != NONE for arm in arms)

@@ -1,0 +1,130 @@
+"""The names that SGLang changes from release to release, read from ``vocabulary.toml``.
+
+The analysis knows what a runner, a decision or a forward mode is; what SGLang calls them
+is data. A name holds for all releases unless it carries a range.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+from specmap.errors import RulesError
+
+
+def rules_folder() -> Path:
+    """Return the folder of the rules: packaged in a wheel, else the checkout's ``rules``.
+
+    Raises:
+        RulesError: neither is there.
+    """
+    package = Path(str(files("specmap")))
+    for folder in (package / "_rules", package.parent / "rules"):
+        if (folder / "vocabulary.toml").is_file():
+            return folder
+    raise RulesError("vocabulary.toml is missing: reinstall specmap, or run it from a checkout")
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """Names by meaning; see the comments in ``rules/vocabulary.toml``."""
+
+    package: str
+    speculative: str
+    scope: tuple[str, ...]
+    boundary: tuple[str, ...]
+    scheduler: frozenset[str]
+    scheduler_steps: tuple[str, ...]
+    entry: frozenset[str]
+    mode_enum: frozenset[str]
+    mode_attribute: frozenset[str]
+    modes: Mapping[str, tuple[str, ...]]
+    assumed: Mapping[str, Mapping[str, bool]]
+    model_runner: frozenset[str]
+    model_attribute: str
+    decisions: frozenset[str]
+    capture_mode: frozenset[str]
+    graph_types: frozenset[str]
+    graph_calls: frozenset[str]
+    graph_call_names: frozenset[str]
+    piecewise: frozenset[str]
+    auxiliary: frozenset[str]
+    capture_methods: frozenset[str]
+    flags: Mapping[str, frozenset[str]]
+    platform_tests: Mapping[str, frozenset[str]]
+    settings: tuple[str, ...]
+    settings_names: Mapping[str, str]
+    device_names: frozenset[str]
+    plugins: frozenset[str]
+    launch: tuple[str, ...]
+    batch: tuple[str, ...]
+    fixed_width: tuple[str, ...]
+    cpu_names: tuple[str, ...]
+    platform_modules: tuple[tuple[str, str], ...]
+    labels: Mapping[str, tuple[str, ...]]
+
+
+def load_vocabulary(path: Path | None = None) -> Vocabulary:
+    """Read the vocabulary.
+
+    Raises:
+        RulesError: the file is missing, is not TOML, or lacks a key.
+    """
+    path = path or rules_folder() / "vocabulary.toml"
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise RulesError(f"{path.name}: {error}") from error
+    try:
+        return _build(data)
+    except (KeyError, TypeError) as error:
+        raise RulesError(f"{path.name}: missing or wrong key {error}") from error
+
+
+def _build(data: dict[str, dict[str, list[str]]]) -> Vocabulary:
+    tree, scheduler, mode = data["tree"], data["scheduler"], data["mode"]
+    runner, sync = data["runner"], data["sync"]
+    return Vocabulary(
+        package=tree["package"][0],
+        speculative=tree["speculative"][0],
+        scope=tuple(tree["scope"]),
+        boundary=tuple(tree["boundary"]),
+        scheduler=frozenset(scheduler["class"]),
+        scheduler_steps=tuple(scheduler["steps"]),
+        entry=frozenset(scheduler["entry"]),
+        mode_enum=frozenset(mode["enum"]),
+        mode_attribute=frozenset(mode["attribute"]),
+        modes={key: tuple(value) for key, value in data["modes"].items()},
+        assumed={
+            walk: {name.lstrip("!"): not name.startswith("!") for name in names}
+            for walk, names in data["assumed"].items()
+        },
+        model_runner=frozenset(runner["model_runner"]),
+        model_attribute=runner["model_attribute"][0],
+        decisions=frozenset(runner["decisions"]),
+        capture_mode=frozenset(runner["capture_mode"]),
+        graph_types=frozenset(runner["graph_types"]),
+        graph_calls=frozenset(runner["graph_calls"]),
+        graph_call_names=frozenset(runner["graph_call_names"]),
+        piecewise=frozenset(runner["piecewise"]),
+        auxiliary=frozenset(runner["auxiliary"]),
+        capture_methods=frozenset(runner["capture_methods"]),
+        flags={key: frozenset(value) for key, value in data["flags"].items()},
+        platform_tests={key: frozenset(value) for key, value in data["platform"].items()},
+        settings=tuple(data["settings"]["modules"]),
+        settings_names=dict(pair.split("=", 1) for pair in data["settings"]["names"]),
+        device_names=frozenset(data["device"]["names"]),
+        plugins=frozenset(data["plugins"]["roots"]),
+        launch=tuple(data["atoms"]["launch"]),
+        batch=tuple(data["atoms"]["batch"]),
+        fixed_width=tuple(data["verify"]["fixed_width"]),
+        cpu_names=tuple(sync["cpu_names"]),
+        platform_modules=tuple(
+            (platform, module)
+            for platform, _, module in (item.partition("=") for item in sync["platform_modules"])
+        ),
+        labels={key: tuple(value) for key, value in data["sync_labels"].items()},
+    )

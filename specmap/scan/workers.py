@@ -1,0 +1,205 @@
+"""Finds the speculative workers: what the scheduler builds and drives.
+
+A worker is recognised by what it does: the scheduler calls its entry method, and its
+constructor is handed another object with that same method (the target worker).
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+
+from specmap.codemap.condition import FALSE, Condition, all_of, any_of, simplify
+from specmap.codemap.graph import Factory
+from specmap.codemap.source import Span
+from specmap.scan.guards import Bound, Path
+from specmap.scan.module import ClassInfo, FunctionInfo
+from specmap.scan.resolver import Resolver
+from specmap.scan.values import (
+    Arm,
+    Arms,
+    ClassRef,
+    FunctionRef,
+    Instance,
+    Opaque,
+    Origin,
+    Scope,
+    Table,
+    Value,
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DriveSite:
+    """A place where the scheduler calls the entry method on some worker."""
+
+    method: FunctionInfo
+    call: ast.Call
+    scope: Scope
+    path: Path
+    receivers: Arms
+
+
+@dataclass(eq=False)
+class Driven:
+    """A worker object that the scheduler can drive."""
+
+    instance: Instance
+    entry: FunctionInfo
+    conditions: list[Condition] = field(default_factory=list)
+    sites: list[DriveSite] = field(default_factory=list)
+
+    @property
+    def selected_when(self) -> Condition:
+        """The condition under which the scheduler uses this worker."""
+        return simplify(any_of(*self.conditions))
+
+
+class WorkerFinder:
+    """Reads the scheduler's classes and finds what they drive."""
+
+    def __init__(self, resolver: Resolver) -> None:
+        self._resolver = resolver
+        self.schedulers = [
+            Instance(cls, "scheduler")
+            for name in sorted(resolver.vocabulary.scheduler)
+            for cls in resolver.tree.classes_named(name)
+        ]
+        self.sites = [site for s in self.schedulers for site in self._sites_in(s)]
+        self.driven = self._driven()
+
+    def _sites_in(self, scheduler: Instance) -> list[DriveSite]:
+        found = []
+        names = self._resolver.vocabulary.entry
+        for cls in self._resolver.types.mro(scheduler.cls):
+            for method in cls.methods.values():
+                calls = [c for n in sorted(names) for c in self._resolver.calls_of(method, n)]
+                if not calls or not self._resolver.attributes.is_live(scheduler, method):
+                    continue
+                run = self._resolver.attributes.execution(
+                    self._resolver.attributes.frame(scheduler, method)
+                )
+                for call in calls:
+                    noted = run.scope_of(call)
+                    if noted is None or not isinstance(call.func, ast.Attribute):
+                        continue
+                    receivers = self._resolver.evaluate(call.func.value, noted[0])
+                    found.append(DriveSite(method, call, noted[0], noted[1], receivers))
+        return found
+
+    def _driven(self) -> list[Driven]:
+        found: dict[ClassInfo, Driven] = {}
+        for site in self.sites:
+            assert isinstance(site.call.func, ast.Attribute)
+            name = site.call.func.attr
+            for arm in site.receivers:
+                value = arm.value
+                if not isinstance(value, Instance) or not self._is_worker(value):
+                    continue
+                entry = self._resolver.types.method(value.cls, name)
+                if entry is None:
+                    continue
+                driven = found.setdefault(value.cls, Driven(value, entry))
+                if arm.condition not in driven.conditions:
+                    driven.conditions.append(arm.condition)
+                driven.sites.append(site)
+        for cls, driven in found.items():
+            self._resolver.stands_for(cls, driven.instance)
+        return sorted(found.values(), key=lambda d: d.instance.cls.id)
+
+    def _is_worker(self, instance: Instance) -> bool:
+        """Whether the constructor was handed another object with an entry method."""
+        if instance.origin is None:
+            return False
+        return any(self._has_entry(value) for value in _passed(instance.origin, self._resolver))
+
+    def _has_entry(self, value: Value) -> bool:
+        if not isinstance(value, Instance):
+            return False
+        types, names = self._resolver.types, self._resolver.vocabulary.entry
+        return any(types.method(value.cls, name) is not None for name in names)
+
+    def undriven(self) -> list[tuple[ClassInfo, str]]:
+        """Return classes of the speculative folder with an entry that nobody drives."""
+        types, vocabulary = self._resolver.types, self._resolver.vocabulary
+        driven = {d.instance.cls for d in self.driven}
+        bases = {base for cls in driven for base in types.mro(cls)[1:]}
+        found = []
+        for module in self._resolver.tree.modules_under(vocabulary.speculative):
+            for cls in module.classes.values():
+                entry = [n for n in sorted(vocabulary.entry) if types.method(cls, n)]
+                if not entry or cls in driven | bases or types.is_abstract(cls):
+                    continue
+                if not self._resolver.constructor_calls(cls):
+                    found.append((cls, self._why_not(cls)))
+        return sorted(found, key=lambda item: item[0].id)
+
+    def _why_not(self, cls: ClassInfo) -> str:
+        init = self._resolver.types.method(cls, "__init__")
+        if init is not None and isinstance(init.node, ast.FunctionDef):
+            for statement in init.node.body:
+                if isinstance(statement, ast.Raise):
+                    return f"its constructor raises ({init.module.file}:{statement.lineno})"
+        return "nothing that the scheduler calls builds it"
+
+    def factories(self) -> list[Factory]:
+        """Return the functions that choose a worker class."""
+        found: dict[str, Factory] = {}
+        for driven in self.driven:
+            origin = driven.instance.origin
+            if origin is None or not isinstance(origin.call.func, ast.Name):
+                continue
+            binding = origin.scope.env.get(origin.call.func.id)
+            if not (isinstance(binding, Bound) and isinstance(binding.node, ast.Call)):
+                continue
+            record = self._factory(binding, origin)
+            if record is not None:
+                found.setdefault(record.function, record)
+        return sorted(found.values(), key=lambda f: f.function)
+
+    def _factory(self, binding: Bound, origin: Origin) -> Factory | None:
+        assert isinstance(binding.node, ast.Call)
+        targets = [
+            arm.value.function
+            for arm in self._resolver.evaluate(binding.node.func, binding.scope)
+            if isinstance(arm.value, FunctionRef)
+        ]
+        if not targets:
+            return None
+        arms = self._resolver.evaluate(binding.node, binding.scope)
+        classes = [
+            (a.value.cls.id, simplify(a.condition)) for a in arms if isinstance(a.value, ClassRef)
+        ]
+        unknown = [a.value.reason or a.value.text for a in arms if isinstance(a.value, Opaque)]
+        module = origin.scope.frame.module
+        span = targets[0].span
+        return Factory(
+            targets[0].id,
+            Span(span.file, span.line, span.end_line),
+            tuple(classes),
+            module.span(origin.call),
+            tuple(sorted(set(unknown))),
+        )
+
+
+def _passed(origin: Origin, resolver: Resolver) -> list[Value]:
+    values: list[Value] = []
+    for argument in origin.call.args:
+        values += [arm.value for arm in resolver.evaluate(argument, origin.scope)]
+    for keyword in origin.call.keywords:
+        for arm in resolver.evaluate(keyword.value, origin.scope):
+            if keyword.arg is None and isinstance(arm.value, Table):
+                values += [a.value for _, arms in arm.value.entries for a in arms]
+            else:
+                values.append(arm.value)
+    return values
+
+
+def receivers_under(site: DriveSite, resolver: Resolver) -> list[Arm]:
+    """Return what can be driven at a site, given the tests that lead to it."""
+    here = resolver.condition(site.path)
+    kept = []
+    for arm in site.receivers:
+        if simplify(all_of(here, arm.condition)) != FALSE:
+            kept.append(arm)
+    return kept

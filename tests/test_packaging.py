@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Build the sdist, and the wheel from that sdist, as an installer would."""
+    folder = tmp_path_factory.mktemp("dist")
+    subprocess.run(
+        [sys.executable, "-m", "build", "--outdir", str(folder), str(ROOT)],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    (sdist,), (wheel,) = folder.glob("*.tar.gz"), folder.glob("*.whl")
+    return {"sdist": sdist, "wheel": wheel}
+
+
+def rule_files() -> set[str]:
+    """Return the files of rules/ that git tracks, or all of them before the first commit."""
+    listed = subprocess.run(
+        ["git", "ls-files", "rules"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    tracked = set(listed.stdout.split()) if listed.returncode == 0 else set()
+    on_disk = {str(p.relative_to(ROOT)) for p in (ROOT / "rules").rglob("*") if p.is_file()}
+    return tracked or {name for name in on_disk if "__pycache__" not in name}
+
+
+def test_the_wheel_carries_every_rule(built: dict[str, Path]) -> None:
+    with zipfile.ZipFile(built["wheel"]) as archive:
+        packed = {name for name in archive.namelist() if name.startswith("specmap/_rules/")}
+    assert packed == {name.replace("rules/", "specmap/_rules/", 1) for name in rule_files()}
+    assert "specmap/_rules/vocabulary.toml" in packed
+
+
+def test_the_wheel_holds_one_package_and_its_licence(built: dict[str, Path]) -> None:
+    with zipfile.ZipFile(built["wheel"]) as archive:
+        names = archive.namelist()
+        metadata = archive.read("specmap-0.1.0.dist-info/METADATA").decode()
+    assert {name.partition("/")[0] for name in names} == {"specmap", "specmap-0.1.0.dist-info"}
+    assert "specmap/py.typed" in names
+    assert "specmap-0.1.0.dist-info/licenses/LICENSE" in names
+    assert "Requires-Python: >=3.11" in metadata
+
+
+def test_the_sdist_holds_what_the_wheel_and_the_tests_need(built: dict[str, Path]) -> None:
+    with tarfile.open(built["sdist"]) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert {
+        "pyproject.toml",
+        "LICENSE",
+        "rules/vocabulary.toml",
+        "tests/test_packaging.py",
+    } <= names
+    assert not [name for name in names if name.startswith("output/")]
+
+
+def test_the_installed_wheel_finds_its_rules(built: dict[str, Path], tmp_path: Path) -> None:
+    """Unpacked away from the checkout, with the dependencies of this environment."""
+    with zipfile.ZipFile(built["wheel"]) as archive:
+        archive.extractall(tmp_path)
+    code = "from specmap.scan.vocabulary import rules_folder; print(rules_folder())"
+    result = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert result.stdout.strip() == str(tmp_path / "specmap/_rules")
