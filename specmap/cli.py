@@ -6,6 +6,7 @@ Exit codes: 0 nothing to report, 1 findings, 2 the tool or its input failed.
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import shutil
 import sys
@@ -28,6 +29,7 @@ _SHOWN_PROBLEMS = 5
 
 def main() -> NoReturn:
     """Run the command line and exit; every failure is one line on stderr."""
+    gc.disable()  # one short run over trees without cycles
     try:
         code = command.main(standalone_mode=False)
     except click.exceptions.Abort:

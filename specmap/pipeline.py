@@ -52,19 +52,22 @@ def scan_tree(
     cache_dir: Path | None = None,
     use_cache: bool = True,
     progress: Progress | None = None,
+    vocabulary: Path | None = None,
 ) -> CodeMap:
-    """Scan a SGLang tree and return its code map.
+    """Scan a SGLang tree and return its code map, from the cache if nothing changed.
 
     ``target`` is a folder of a tree, ``installed``, ``sglang==VERSION`` or ``git:REV``;
     without one, the installed SGLang, else the newest release. Arms that ``platform``
     never takes are cut. With ``use_cache=False`` nothing is read from or left in a cache.
+    ``vocabulary`` names another file of SGLang's names.
 
     Raises:
         TargetError: there is no such tree, or it cannot be fetched.
         CacheError: the cache folder cannot be used.
+        RulesError: the vocabulary cannot be read.
     """
-    from specmap.scan.build import scan
     from specmap.scan.checkout import resolve_target
+    from specmap.scan.mapcache import cached_map, map_key
 
     if progress is not None:
         progress("find the tree", 0, 0)
@@ -72,8 +75,15 @@ def scan_tree(
         checkout = resolve_target(
             None if target is None else str(target), cwd=cwd or Path.cwd(), cache_dir=folder
         )
-        kept = folder / "scan" if use_cache else None
-        return scan(checkout, platform=platform, cache_dir=kept, progress=progress)
+
+        def scanned() -> CodeMap:
+            from specmap.scan.build import scan
+
+            return scan(checkout, platform=platform, progress=progress, vocabulary=vocabulary)
+
+        if not use_cache:
+            return scanned()
+        return cached_map(folder / "scan", map_key(checkout, platform, vocabulary), scanned)
 
 
 @contextlib.contextmanager

@@ -24,10 +24,11 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def rule_files() -> set[str]:
-    """Return the files of rules/ that git tracks, or all of them before the first commit."""
+    """Return the files of rules/ that git does not ignore, or all of them without git."""
     listed = subprocess.run(
-        ["git", "ls-files", "rules"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "rules"],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
     tracked = set(listed.stdout.split()) if listed.returncode == 0 else set()
     on_disk = {str(p.relative_to(ROOT)) for p in (ROOT / "rules").rglob("*") if p.is_file()}
     return tracked or {name for name in on_disk if "__pycache__" not in name}

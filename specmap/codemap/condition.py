@@ -42,18 +42,48 @@ class Atom:
     span: Span | None = field(default=None, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
 class Leaf:
     """A condition that is one atom."""
 
-    atom: Atom
+    __slots__ = ("_hash", "atom")
+    __match_args__ = ("atom",)
+
+    def __init__(self, atom: Atom) -> None:
+        self.atom = atom
+        self._hash = hash(atom)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return isinstance(other, Leaf) and self._hash == other._hash and self.atom == other.atom
+
+    def __repr__(self) -> str:
+        return f"Leaf({self.atom!r})"
 
 
-@dataclass(frozen=True, slots=True)
 class Not:
     """The negation of a condition."""
 
-    term: Condition
+    __slots__ = ("_hash", "term")
+    __match_args__ = ("term",)
+
+    def __init__(self, term: Condition) -> None:
+        self.term = term
+        self._hash = ~hash(term)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return isinstance(other, Not) and self._hash == other._hash and self.term == other.term
+
+    def __repr__(self) -> str:
+        return f"Not({self.term!r})"
 
 
 class _Joined:
@@ -61,6 +91,7 @@ class _Joined:
     hash and the number of leaves are computed once."""
 
     __slots__ = ("_hash", "marked", "negation", "size", "terms")
+    __match_args__ = ("terms",)
 
     def __init__(self, terms: tuple[Condition, ...]) -> None:
         self.terms = terms
@@ -96,7 +127,6 @@ class AnyOf(_Joined):
 
 
 Condition = Leaf | Not | All | AnyOf
-
 
 
 def size_of(term: Condition) -> int:
@@ -230,9 +260,7 @@ def _propagate(term: Condition, known: dict[Atom, bool]) -> Condition:
         elif isinstance(inner, Not) and isinstance(inner.term, Leaf):
             units[inner.term.atom] = not conjunction
     below = known | units
-    done = [
-        _propagate(t, known if isinstance(t, Leaf | Not) else below) for t in term.terms
-    ]
+    done = [_propagate(t, known if isinstance(t, Leaf | Not) else below) for t in term.terms]
     return all_of(*done) if conjunction else any_of(*done)
 
 
@@ -284,6 +312,8 @@ def _render(term: Condition, nested: bool) -> str:
 
 
 def _wrap(text: str) -> str:
-    simple = all(word not in text for word in (" and ", " or ", " if ", "not ", " in ", "=", "<", ">"))
+    simple = all(
+        word not in text for word in (" and ", " or ", " if ", "not ", " in ", "=", "<", ">")
+    )
     simple = simple and " is " not in text
     return text if simple else f"({text})"

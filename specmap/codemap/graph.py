@@ -54,12 +54,16 @@ class SyncKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """One branch test on the way to a place; ``branch`` says which arm leads there."""
+    """One branch test on the way to a place; ``branch`` says which arm leads there.
+
+    ``encloses`` is false where the place only stands after the test's early return.
+    """
 
     text: str
     span: Span
     branch: bool
     holder: str
+    encloses: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,5 +376,3 @@ class CodeMap:
     def partial(self) -> bool:
         """Whether some module could not be read."""
         return any(problem.partial for problem in self.problems)
-
-

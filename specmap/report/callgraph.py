@@ -14,14 +14,16 @@ from itertools import pairwise
 
 import networkx as nx
 
-from specmap.codemap.condition import render
+from specmap.codemap.condition import atoms_of, render
 from specmap.codemap.graph import CallEdge, CodeMap, Decision, EdgeStatus, Phase, Sink, Worker
 from specmap.codemap.source import file_of, qualname_of
 from specmap.codemap.verdict import PhaseName
 from specmap.report.select import chain_symbols, class_of, entry_symbol
-from specmap.report.wording import Places, condition_lines, guard_text, verdict_word
+from specmap.report.wording import Places, guard_text, verdict_word
 
 _LABEL = 48
+_TERMS = 8
+_LEAVING = 3
 
 
 class NodeKind(StrEnum):
@@ -131,11 +133,25 @@ def _draw_worker(view: View, worker: Worker, codemap: CodeMap) -> None:
     for index, phase in enumerate(worker.phases):
         for decision_id in phase.decisions:
             on[decision_id].append(f"phase:{index}")
+    classes = {class_of(symbol) for symbol in chains}
+    elsewhere: dict[tuple[str, ...], list[Decision]] = defaultdict(list)
     for decision in codemap.decisions:
-        _draw_decision(view, decision, _near(decision, chains, codemap) or on[decision.id])
+        near = _near(decision, chains, codemap) or on[decision.id]
+        if decision.holder in chains or class_of(decision.holder) in classes:
+            _draw_decision(view, decision, near)
+        else:
+            elsewhere[tuple(dict.fromkeys(near))].append(decision)
+    for sources, decisions in elsewhere.items():
+        if len(decisions) == 1:
+            _draw_decision(view, decisions[0], sources)
+        else:
+            _draw_elsewhere(view, decisions, sources)
+    leaving: dict[str, list[CallEdge]] = defaultdict(list)
     for edge in codemap.edges:
         if edge.caller in chains:
-            _draw_leaving(view, edge)
+            leaving[edge.caller].append(edge)
+    for caller, edges in leaving.items():
+        _draw_leaving(view, caller, edges)
 
 
 def _draw_phase(
@@ -180,7 +196,7 @@ def _draw_summary(view: View, worker: Worker, codemap: CodeMap) -> None:
 def _phase_node(phase: Phase, worker: Worker) -> Node:
     modes = " ".join(phase.forward_modes) or "no forward"
     word = verdict_word(phase)
-    terms = sum(line.atom is not None for line in condition_lines(phase.graph_when))
+    terms = len(set(atoms_of(phase.graph_when)))
     if phase.verdict is None and terms:
         word_line = f"GRAPH under {terms} term{'s' if terms > 1 else ''}"
     elif phase.verdict is None:
@@ -222,28 +238,53 @@ def _draw_decision(view: View, decision: Decision, sources: Sequence[str]) -> No
     """Hang a decision on the functions that hold or call it, or else on its phases."""
     name = f"decision:{decision.id}"
     what = f"{qualname_of(decision.holder).rpartition('.')[2]} :{decision.span.line}"
-    terms = tuple(
+    # Of a test and its own parts the parts say more.
+    whole = {term.conjunct_of for term in decision.terms}
+    terms = [term for term in decision.terms if term.text not in whole]
+    bullets = [
         f"\N{BULLET} {short(t.text if t.graph_when else f'not ({t.text})', 46)}"
-        for t in decision.terms
-    )
+        for t in terms[:_TERMS]
+    ]
+    if len(terms) > _TERMS:
+        bullets.append(f"\N{BULLET} and {len(terms) - _TERMS} more")
     full = decision.text
-    node = Node(NodeKind.DECISION, (what, *terms), class_of(decision.holder), full=full)
+    node = Node(NodeKind.DECISION, (what, *bullets), class_of(decision.holder), full=full)
     view.graph.add_node(name, node=node)
     for source in dict.fromkeys(sources):
         _link(view, source, name, Link(LinkKind.ASKS, phases=decision.phases))
 
 
-def _draw_leaving(view: View, edge: CallEdge) -> None:
-    """Draw a call that nobody could resolve, or that is on purpose not followed."""
-    if edge.status is EdgeStatus.UNRESOLVED:
-        kind, title = LinkKind.UNRESOLVED, f"unresolved: {edge.reason or 'no reason given'}"
-    elif edge.status is EdgeStatus.BOUNDARY:
-        kind, title = LinkKind.BOUNDARY, f"not followed: {edge.reason or short(edge.text)}"
-    else:
-        return
-    view.graph.add_node(title, node=Node(NodeKind.LEAVES, (title,), full=title))
-    label = f":{edge.span.line} {short(edge.text, 28)}"
-    _link(view, edge.caller, title, Link(kind, (label,), (edge.text,)))
+def _draw_elsewhere(view: View, decisions: Sequence[Decision], sources: Sequence[str]) -> None:
+    """Draw decisions of classes without a pass of this worker as one node, by name only."""
+    name = "decision:" + " ".join(decision.id for decision in decisions)
+    places = [f"{qualname_of(d.holder)} :{d.span.line}" for d in decisions]
+    lines = (f"{len(decisions)} decisions elsewhere", *(f"\N{BULLET} {p}" for p in places))
+    full = "\n".join(f"{p}: {d.text}" for p, d in zip(places, decisions, strict=True))
+    view.graph.add_node(name, node=Node(NodeKind.DECISION, lines, full=full))
+    for source in sources:
+        _link(view, source, name, Link(LinkKind.ASKS))
+
+
+def _draw_leaving(view: View, caller: str, edges: Sequence[CallEdge]) -> None:
+    """Draw the calls of a function that nobody could resolve, or that are not followed."""
+    for kind, status, title in (
+        (LinkKind.UNRESOLVED, EdgeStatus.UNRESOLVED, "unresolved"),
+        (LinkKind.BOUNDARY, EdgeStatus.BOUNDARY, "not followed"),
+    ):
+        found = [edge for edge in edges if edge.status is status]
+        if not found:
+            continue
+        calls = list(dict.fromkeys(f":{e.span.line} {short(e.text, 34)}" for e in found))
+        lines = [f"{title}:", *calls[:_LEAVING]]
+        if kind is LinkKind.BOUNDARY and len(calls) > 1:
+            lines = [f"{len(calls)} calls not followed"]
+        elif len(calls) > _LEAVING:
+            lines.append(f"and {len(calls) - _LEAVING} more")
+        full = "\n".join(f":{e.span.line} {e.text}: {e.reason or title}" for e in found)
+        name = f"{title}:{caller}"
+        node = Node(NodeKind.LEAVES, tuple(lines), class_of(caller), full=full)
+        view.graph.add_node(name, node=node)
+        _link(view, caller, name, Link(kind))
 
 
 def _calls(codemap: CodeMap) -> dict[tuple[str, str], list[CallEdge]]:

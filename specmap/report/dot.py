@@ -47,11 +47,12 @@ _LINKS = {
     LinkKind.UNRESOLVED: {"style": "dashed", "color": FAINT, "fontcolor": FAINT},
 }
 _MEANINGS = {
-    LinkKind.ASKS: "&#9476;&#9476; asks a decision (hexagon)",
+    LinkKind.ASKS: "&#9476;&#9476; asks a decision (violet)",
     LinkKind.BOUNDARY: "&#183;&#183;&#183; known, not followed",
     LinkKind.UNRESOLVED: "&#9476;&#9476; grey: unresolved",
 }
 _WRAP = 26
+_TOOLTIP = 1500
 
 
 class DotMissing(OutputError):  # noqa: N818
@@ -91,9 +92,9 @@ def _draw(source: str, kind: str) -> bytes:
             f"cannot draw {kind}: Graphviz's 'dot' program is not installed; install the system "
             "package 'graphviz', or use --format dot or mermaid"
         ) from None
-    except graphviz.CalledProcessError as error:
+    except (graphviz.CalledProcessError, OSError) as error:
         raise OutputError(
-            f"cannot draw {kind}: 'dot' failed with exit code {error.returncode}; "
+            f"cannot draw {kind}: 'dot' failed ({str(error).splitlines()[0]}); "
             "use --format dot and draw it with another Graphviz"
         ) from None
     return drawing
@@ -133,7 +134,7 @@ def _document(view: View) -> graphviz.Digraph:
 
 
 def _add_node(box: graphviz.Digraph, name: str, node: Node) -> None:
-    style = {"label": _label(node.lines), "tooltip": _label([node.full or " ".join(node.lines)])}
+    style = {"label": _label(node.lines), "tooltip": _tooltip(node.full or " ".join(node.lines))}
     if node.verdict:
         style["fillcolor"], style["color"] = VERDICTS[node.verdict]
         style["penwidth"] = "1.8"
@@ -141,15 +142,17 @@ def _add_node(box: graphviz.Digraph, name: str, node: Node) -> None:
         style["shape"] = "cylinder"
     elif node.kind is NodeKind.DECISION:
         style |= {
-            "shape": "hexagon",
+            "label": _label(node.lines, end=r"\l"),
+            "shape": "box",
             "style": "filled",
             "fillcolor": "#f3e5f5",
             "color": "#7e57c2",
             "fontsize": "9",
-            "margin": "0.02,0.04",
+            "margin": "0.05,0.03",
         }
     elif node.kind is NodeKind.LEAVES:
         style |= {"style": "dashed", "color": FAINT, "fontcolor": FAINT, "fontsize": "9"}
+        style["label"] = _label(node.lines, end=r"\l")
     box.node(name, **style)
 
 
@@ -158,7 +161,7 @@ def _link_style(link: Link) -> dict[str, str]:
     if link.labels:
         style["label"] = _label([line for text in link.labels for line in _wrapped(text)])
     if link.full:
-        style["tooltip"] = style["labeltooltip"] = _label(link.full)
+        style["tooltip"] = style["labeltooltip"] = _tooltip("\n".join(link.full))
     if link.kind is LinkKind.CALL and link.phases:
         style["color"] = ":".join(PHASES[phase] for phase in link.phases)
     return style
@@ -168,6 +171,12 @@ def _label(lines: Sequence[str], end: str = r"\n") -> str:
     """Return lines as a label that Graphviz prints as they are; ``end`` aligns each."""
     text: str = graphviz.nohtml("".join(_plain(line) + end for line in lines).removesuffix(r"\n"))
     return text
+
+
+def _tooltip(text: str) -> str:
+    """Return text cut to what a person hovers over, and to what ``dot`` can read at all."""
+    cut = text if len(text) <= _TOOLTIP else f"{text[:_TOOLTIP]}\N{HORIZONTAL ELLIPSIS}"
+    return _label(cut.split("\n"))
 
 
 def _wrapped(text: str) -> list[str]:

@@ -12,8 +12,9 @@ from specmap.codemap.graph import CodeMap, EdgeStatus, FlagStatus, SyncKind, Wor
 from specmap.codemap.verdict import PhaseName
 from specmap.report.options import RenderOptions
 from specmap.report.select import narrow
+from specmap.report.text_findings import swapped
 from specmap.report.text_parts import console, heading, indent, table, word
-from specmap.report.text_worker import swapped, worker_page
+from specmap.report.text_worker import worker_page
 from specmap.report.wording import Places, endings, verdict_word
 
 

@@ -13,8 +13,9 @@ from rich.text import Text
 
 from specmap.codemap.condition import Condition, render
 from specmap.codemap.graph import Guard, Phase
+from specmap.report.conditions import terms_in
 from specmap.report.options import RenderOptions
-from specmap.report.wording import Places, condition_lines, guard_text, verdict_word
+from specmap.report.wording import guard_text, verdict_word
 
 # A column this wide or narrower is never wrapped; two of them fit beside a readable third.
 _NARROW = 46
@@ -107,47 +108,10 @@ def grid(rows: Iterable[Sequence[RenderableType]]) -> Table:
     return made
 
 
-def hanging(mark: str, text: str | Text, depth: int = 0) -> Padding:
-    """Return text whose further lines stand below the first, right of the mark."""
-    made = Table.grid(padding=(0, 1), pad_edge=False)
-    made.add_column(no_wrap=True)
-    made.add_column(overflow="fold")
-    made.add_row(mark, Text(text) if isinstance(text, str) else text)
-    return indent(made, 2 * depth)
-
-
-def hops(rows: Sequence[tuple[str, str]], width: int) -> Text:
-    """Return a call chain: symbols, and their places in a column or, too long, on a line below."""
-    column = max((len(symbol) for symbol, _ in rows), default=0) + 2
-    lines = []
-    for symbol, place in rows:
-        fits = column + len(place) <= width
-        between = " " * (column - len(symbol)) if fits else "\n    "
-        lines.append(Text.assemble(symbol, between, (place, "dim")))
-    return Text("\n").join(lines)
-
-
-def condition(term: Condition, places: Places) -> Table:
-    """Return a condition with one term a line: text, what decides it, where it stands."""
-    return grid(
-        (
-            hanging("-", line.text, line.depth)
-            if line.atom
-            else indent(Text(line.text), 2 * line.depth),
-            line.atom.kind.value if line.atom else "",
-            places.brief(line.atom.span) if line.atom else "",
-        )
-        for line in condition_lines(term)
-    )
-
-
 def short_condition(term: Condition, limit: int) -> str:
     """Return a condition on one line, or say how many terms are listed elsewhere."""
-    text = render(term)
-    if len(text) <= limit:
-        return text
-    count = sum(line.atom is not None for line in condition_lines(term))
-    return f"{count} terms, listed below"
+    text = render(term) if terms_in(term) < limit else ""
+    return text if 0 < len(text) <= limit else f"{terms_in(term)} terms, listed below"
 
 
 def guards(found: Sequence[Guard]) -> str:

@@ -3,34 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import groupby
+from dataclasses import dataclass, field
+from itertools import takewhile
+from textwrap import shorten
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from specmap.codemap.condition import All
-from specmap.codemap.graph import (
-    Arm,
-    Assignment,
-    CodeMap,
-    Decision,
-    EdgeStatus,
-    Flag,
-    HostSync,
-    Phase,
-    Sink,
-    StaticShape,
-    Worker,
-)
+from specmap.codemap.condition import All, Condition
+from specmap.codemap.graph import Arm, CodeMap, Decision, Phase, Sink, StaticShape, Worker
 from specmap.codemap.source import file_of, qualname_of
+from specmap.report.conditions import Names, Row, condition, listing, wrapped
 from specmap.report.select import chain_symbols, class_of
+from specmap.report.text_findings import (
+    doubles,
+    flags,
+    outside,
+    shared,
+    swaps,
+    syncs,
+    unresolved,
+)
 from specmap.report.text_parts import (
-    condition,
     grid,
-    guards,
-    hanging,
     heading,
-    hops,
     indent,
     short_condition,
     table,
@@ -39,23 +35,57 @@ from specmap.report.text_parts import (
 )
 from specmap.report.wording import Places, after_refusal, endings
 
+Chain = tuple[tuple[str, int], ...]
+_LETTER = 2
+# The JSON report has the rest.
+_MAX_PART_LINES = 400
+
 
 def worker_page(
     worker: Worker, codemap: CodeMap, places: Places, width: int
 ) -> Iterator[RenderableType]:
     """Yield the blocks of one worker's page; ``codemap`` is narrowed to that worker."""
-    yield from _header(worker, places)
+    names = Names([worker.selected_when, *(_asked(a, p) for p in worker.phases for a in p.arms)])
+    yield from _header(worker, places, names, width)
     yield from _section("Phases", _phases(worker))
     yield from _section("Methods of the cycle", _methods(worker, codemap))
+    pages = Pages(codemap, places, names, width)
     for phase in worker.phases:
-        yield from _section(phase.name.value, _phase(phase, codemap, places, width), _role(phase))
-    yield from _section("Graph flags", _flags(codemap, places))
-    yield from _section("Host synchronisations", _syncs(codemap, places))
-    yield from _section("Attributes swapped from outside", _swaps(codemap, places))
-    yield from _section("Decisions taken twice", _doubles(codemap, places))
-    yield from _section("Code both captured and eager", _shared(codemap, places))
-    yield from _section("Unresolved call sites", _unresolved(codemap, places))
-    yield from _section("Only known outside the tree", _outside(codemap, places))
+        yield from _section(phase.name.value, _phase(phase, pages), _role(phase))
+    yield from _section("Graph flags", flags(worker, codemap, places))
+    yield from _section("Host synchronisations", syncs(codemap, places, width - 2))
+    yield from _section("Attributes swapped from outside", swaps(codemap, places))
+    yield from _section("Decisions taken twice", doubles(codemap, places))
+    yield from _section("Code both captured and eager", shared(worker, codemap, places, width - 2))
+    yield from _section("Unresolved call sites", unresolved(worker, codemap, places, width - 2))
+    yield from _section("Only known outside the tree", outside(codemap, places, width - 2))
+    parts = list(_parts(pages))
+    if parts:
+        yield from _section("Parts of conditions, by letter", iter(parts))
+
+
+def _parts(pages: Pages) -> Iterator[RenderableType]:
+    """Yield the parts that letters stand for, until there are more than anybody reads."""
+    lines = 0
+    for letter, term in pages.names.printed():
+        shown = condition(term, pages.places, pages.width - 2 - _LETTER, pages.names, whole=True)
+        lines += len(shown.plain.splitlines())
+        if lines > _MAX_PART_LINES:
+            yield Text(f"{letter} and later: --format json, or one --phase", style="dim")
+            return
+        yield Text.assemble((letter, "bold"), ":")
+        yield indent(shown)
+
+
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """What every block of a page needs; ``decided`` holds the decisions printed so far."""
+
+    codemap: CodeMap
+    places: Places
+    names: Names
+    width: int
+    decided: set[str] = field(default_factory=set)
 
 
 def _section(
@@ -68,7 +98,7 @@ def _section(
     yield from map(indent, found)
 
 
-def _header(worker: Worker, places: Places) -> Iterator[RenderableType]:
+def _header(worker: Worker, places: Places, names: Names, width: int) -> Iterator[RenderableType]:
     rows = [("bases", " > ".join(map(qualname_of, worker.mro)))]
     if worker.entry is not None:
         holder = qualname_of(worker.entry.holder)
@@ -81,7 +111,7 @@ def _header(worker: Worker, places: Places) -> Iterator[RenderableType]:
     yield indent(grid((Text(name, style="dim"), Text(value)) for name, value in rows))
     found = f" (built at {places.show(worker.selected_at)})" if worker.selected_at else ""
     yield indent(Text("selected when" if worker.reachable else "never selected:") + found)
-    yield indent(condition(worker.selected_when, places), 4)
+    yield indent(condition(worker.selected_when, places, width - 4, names), 4)
 
 
 def _phases(worker: Worker) -> Iterator[RenderableType]:
@@ -130,7 +160,7 @@ def _role(phase: Phase) -> str:
     return f"{phase.role} model, {modes}"
 
 
-def _phase(phase: Phase, codemap: CodeMap, places: Places, width: int) -> Iterator[RenderableType]:
+def _phase(phase: Phase, pages: Pages) -> Iterator[RenderableType]:
     line = Text.assemble("verdict ", verdict(phase))
     if phase.verdict is None:
         line.append(f" on launch arguments or the batch; ends in {endings(phase)}")
@@ -138,13 +168,22 @@ def _phase(phase: Phase, codemap: CodeMap, places: Places, width: int) -> Iterat
     if phase.note:
         yield Text(f"note: {phase.note}")
     if phase.static_shape is not None:
-        yield _static_shape(phase.static_shape, places)
-    sinks = {sink.id: sink for sink in codemap.sinks}
+        yield _static_shape(phase.static_shape, pages.places)
+    sinks = {sink.id: sink for sink in pages.codemap.sinks}
+    above: Chain = ()
     for arm in phase.arms:
-        yield _arm(arm, phase, sinks[arm.sink], places, width)
-    decisions = {decision.id: decision for decision in codemap.decisions}
-    for name in phase.decisions:
-        yield _decision(decisions[name], places)
+        yield _arm(arm, phase, sinks[arm.sink], pages, above)
+        above = arm.chain
+    decisions = {decision.id: decision for decision in pages.codemap.decisions}
+    fresh = [name for name in phase.decisions if name not in pages.decided]
+    for name in fresh:
+        yield _decision(decisions[name], pages)
+    again = [decisions[name] for name in phase.decisions if name in pages.decided]
+    pages.decided.update(fresh)
+    if again:
+        places = (f"{qualname_of(d.holder)} ({pages.places.brief(d.span)})" for d in again)
+        lines = wrapped(f"decisions listed above: {', '.join(places)}", pages.width - 4)
+        yield Group("", Text("\n  ".join(lines)))
 
 
 def _static_shape(shape: StaticShape, places: Places) -> Text:
@@ -154,7 +193,14 @@ def _static_shape(shape: StaticShape, places: Places) -> Text:
     return Text(f"{word_}: {shape.tokens_per_request} tokens per request{place}{note}")
 
 
-def _arm(arm: Arm, phase: Phase, sink: Sink, places: Places, width: int) -> Group:
+def _asked(arm: Arm, phase: Phase) -> Condition:
+    """Return what is printed of an arm's condition."""
+    rest = after_refusal(arm, phase)
+    return arm.condition if rest is None else rest
+
+
+def _arm(arm: Arm, phase: Phase, sink: Sink, pages: Pages, above: Chain) -> Group:
+    """Return an arm; of its calls only those that differ from the arm ``above``."""
     title = word(arm.kind.value.upper())
     rest = after_refusal(arm, phase)
     if rest == All(()):
@@ -162,166 +208,59 @@ def _arm(arm: Arm, phase: Phase, sink: Sink, places: Places, width: int) -> Grou
     else:
         title.append(" when", style="none")
         title.append("" if rest is None else " the graph is not replayed, and", style="none")
-    terms = arm.condition if rest is None else rest
-    shown = [] if rest == All(()) else [indent(condition(terms, places))]
-    rows = [
-        (
-            ("-> " if index else "") + qualname_of(symbol),
-            f"{places.file(file_of(symbol))}:{line}",
-        )
-        for index, (symbol, line) in enumerate(arm.chain)
-    ]
+    terms = condition(_asked(arm, phase), pages.places, pages.width - 4, pages.names)
+    shown = [] if rest == All(()) else [indent(terms)]
+    same = sum(
+        1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(arm.chain, above, strict=False))
+    )
     end = Text.assemble("=> ", (sink.text, "bold"), f" on line {sink.span.line}")
-    path = indent(hops(rows, width - 4))
-    return Group("", title, *shown, indent(Text("through", style="dim")), path, indent(end))
+    through = Text("through", style="dim")
+    if same > 1:
+        through.append(f" {same} calls as above, then")
+    path = _path(arm.chain, same if same > 1 else 0, pages)
+    return Group("", title, *shown, indent(through), indent(path), indent(end))
 
 
-def _decision(decision: Decision, places: Places) -> Group:
+def _path(chain: Chain, first: int, pages: Pages) -> Text:
+    """Return the calls of a chain from number ``first`` on, with the comments at them."""
+    width = pages.width - 4
+    out = []
+    column = max((len(qualname_of(symbol)) for symbol, _ in chain[first:]), default=0) + 5
+    for index, (symbol, line) in enumerate(chain[first:], first):
+        name = ("-> " if index else "") + qualname_of(symbol)
+        place = f"{pages.places.file(file_of(symbol))}:{line}"
+        between = " " * (column - len(name)) if column + len(place) <= width else "\n     "
+        out.append(Text.assemble(name, between, (place, "dim")))
+        if comment := _comment(symbol, line, pages.codemap):
+            text = shorten(comment, width - 5, placeholder=" \N{HORIZONTAL ELLIPSIS}")
+            out.append(Text(f"   # {text}", style="dim"))
+    return Text("\n").join(out)
+
+
+def _comment(symbol: str, line: int, codemap: CodeMap) -> str:
+    """Return what the source says in words at a call on a chain."""
+    found = (e.comment for e in codemap.edges if e.caller == symbol and e.span.line == line)
+    return next(filter(None, found), "")
+
+
+def _decision(decision: Decision, pages: Pages) -> Group:
+    """Return a decision, one term a line, the parts of a term below it."""
     title = Text.assemble(
         "decision ", (decision.kind, "bold"), f" in {qualname_of(decision.holder)}"
     )
-    title.append(f"  {places.show(decision.span)}", style="dim")
-    rows = [
-        (
-            hanging("-", term.text if term.graph_when else f"not ({term.text})"),
-            f"part of {term.conjunct_of}" if term.conjunct_of else "",
-            str(term.span.line),
-        )
-        for term in decision.terms
-    ]
-    return Group("", title, indent(grid(rows) if rows else Text(decision.text)))
-
-
-def _flags(codemap: CodeMap, places: Places) -> Iterator[RenderableType]:
-    """Yield one table a file."""
-    by_file = groupby(codemap.flags, key=lambda flag: flag.span.file)
-    for file, flags in by_file:
-        yield Text(places.file(file))
-        yield table(
-            ("line", "flag", "phase", "use", "guards and origin"),
-            [
-                (
-                    str(flag.span.line),
-                    _flag_name(flag),
-                    flag.phase,
-                    "decides" if flag.decides else "reported",
-                    "\n".join(filter(None, (guards(flag.guards), _flag_note(flag)))),
-                )
-                for flag in flags
-            ],
-            wide="guards and origin",
-        )
-
-
-def _flag_name(flag: Flag) -> Text:
-    value = "" if flag.value is None else f" {flag.value}"
-    return Text.assemble(flag.name, "\n", word(flag.status.value), value)
-
-
-def _flag_note(flag: Flag) -> str:
-    notes = []
-    if flag.source_chain:
-        notes.append("from lines " + ", ".join(map(str, flag.source_chain)))
-    elif flag.source_line is not None and flag.source_line != flag.span.line:
-        notes.append(f"from line {flag.source_line}")
-    if flag.result_line is not None:
-        notes.append(f"the caller gets line {flag.result_line}")
-    if flag.result_source_line is not None:
-        notes.append(f"whose value is from line {flag.result_source_line}")
-    if flag.tuple_position is not None:
-        notes.append(f"position {flag.tuple_position} of a tuple")
-    return "; ".join(notes)
-
-
-def _syncs(codemap: CodeMap, places: Places) -> Iterator[RenderableType]:
-    """Yield one table a pair of passes."""
-    by_gap: dict[str, list[HostSync]] = {}
-    for sync in codemap.syncs:
-        by_gap.setdefault(sync.phase_between, []).append(sync)
-    for gap, syncs in by_gap.items():
-        yield Text(gap.replace("->", " -> "))
-        yield table(
-            ("place", "kind", "operation", "label", "captured"),
-            [
-                (
-                    places.brief(sync.span),
-                    word(sync.kind.value),
-                    _operation(sync),
-                    word(sync.label),
-                    "yes" if sync.captured else "no",
-                )
-                for sync in syncs
-            ],
-            wide="operation",
-        )
-
-
-def _operation(sync: HostSync) -> Text:
-    text = Text(sync.operation)
-    if sync.guards:
-        text.append(f"\nunder {guards(sync.guards)}", style="dim")
-    return text
-
-
-def swapped(codemap: CodeMap) -> list[tuple[str, Assignment]]:
-    """Return the stores that change an attribute from outside, or for a while only."""
-    return [
-        (attribute.name, store)
-        for attribute in codemap.attributes
-        for store in attribute.assignments
-        if store.from_outside or store.context_manager or store.restored_line is not None
-    ]
-
-
-def _swaps(codemap: CodeMap, places: Places) -> Iterator[RenderableType]:
-    for name, store in swapped(codemap):
-        line = Text.assemble((name, "bold"), f" = {store.value}  ")
-        line.append(f"{qualname_of(store.holder)}, {places.show(store.span)}", style="dim")
-        if store.restored_line is not None:
-            line.append(f", restored on line {store.restored_line}")
-        yield line
-
-
-def _doubles(codemap: CodeMap, places: Places) -> Iterator[RenderableType]:
-    for double in codemap.doubles:
-        first, second = places.show(double.first), places.show(double.second)
-        yield Text.assemble((double.phase.value, "bold"), f": first {first}, again {second}")
-        if double.only_first:
-            yield indent(Text("only the first asks: " + "; ".join(double.only_first)))
-        if double.only_second:
-            yield indent(Text("only the second asks: " + "; ".join(double.only_second)))
-
-
-def _shared(codemap: CodeMap, places: Places) -> Iterator[RenderableType]:
-    for code in codemap.shared:
-        yield Text.assemble(
-            (qualname_of(code.function), "bold"),
-            f"  captured from {places.brief(code.captured_from)}, "
-            f"eager from {places.brief(code.eager_from)}",
-        )
-
-
-def _unresolved(codemap: CodeMap, places: Places) -> Iterator[RenderableType]:
-    rows = [
-        (places.brief(edge.span), f"{edge.text}\nin {qualname_of(edge.caller)}", edge.reason)
-        for edge in codemap.edges
-        if edge.status is EdgeStatus.UNRESOLVED
-    ]
-    if rows:
-        yield table(("place", "call", "reason"), rows, wide="reason")
-
-
-def _outside(codemap: CodeMap, places: Places) -> Iterator[RenderableType]:
-    """Yield what a plugin or another platform can put in, which no scan of the tree sees."""
-    for edge in codemap.edges:
-        if edge.also_unknown:
-            yield Text(f"{edge.text} ({places.show(edge.span)}): {', '.join(edge.also_unknown)}")
-    for factory in codemap.factories:
-        if factory.unknown:
-            name = qualname_of(factory.function)
-            yield Text(f"{name} ({places.show(factory.span)}): {', '.join(factory.unknown)}")
-    for attribute in codemap.attributes:
-        for store in attribute.assignments:
-            if store.also_unknown:
-                place = places.show(store.span)
-                yield Text(f"{attribute.name} ({place}): {', '.join(store.also_unknown)}")
+    title.append(f"  {pages.places.show(decision.span)}", style="dim")
+    depths: dict[str, int] = {}
+    rows = []
+    for term in decision.terms:
+        whole = term.conjunct_of
+        if whole not in depths and not whole.isidentifier() and whole:
+            depths[whole] = 0
+            rows.append(Row(0, "", whole, ()))
+        nested = whole in depths
+        depth = depths[whole] + 1 if nested else 0
+        depths.setdefault(term.text, depth)
+        text = term.text if term.graph_when else f"not ({term.text})"
+        part = f"part of {whole}" if whole and not nested else ""
+        rows.append(Row(depth, "- ", text, (part, str(term.span.line))))
+    shown = listing(rows, pages.width - 4) if rows else Text(decision.text)
+    return Group("", title, indent(shown))

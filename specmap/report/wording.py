@@ -1,36 +1,18 @@
-"""What the renderers say alike: verdict words, short paths, conditions as lists of terms."""
+"""What the renderers say alike: verdict words, short paths, guards."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from posixpath import basename, commonpath, dirname
 
-from specmap.codemap.condition import (
-    All,
-    AnyOf,
-    Atom,
-    Condition,
-    Leaf,
-    Not,
-    all_of,
-    negate,
-    render,
-)
+from specmap.codemap.condition import All, AnyOf, Condition, all_of, negate
 from specmap.codemap.graph import Arm, CodeMap, Guard, Phase
 from specmap.codemap.source import Span
 
 DEPENDS = "depends"
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One line of a condition: ``depth`` counts from 0, ``atom`` is None on a heading."""
-
-    depth: int
-    text: str
-    atom: Atom | None
+_NAME = re.compile(r"[\w.]+(\(\))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +64,9 @@ def guard_text(guard: Guard) -> str:
     """Return a guard as the test that holds on its arm."""
     if guard.branch:
         return guard.text
+    opposite = guard.text.removeprefix("not ")
+    if opposite != guard.text and _NAME.fullmatch(opposite):
+        return opposite
     simple = guard.text.replace("_", "").replace(".", "").isalnum()
     return f"not {guard.text}" if simple else f"not ({guard.text})"
 
@@ -100,20 +85,3 @@ def after_refusal(arm: Arm, phase: Phase) -> Condition | None:
     if not isinstance(arm.condition, All) or not set(parts) <= set(arm.condition.terms):
         return None
     return all_of(*(term for term in arm.condition.terms if term not in parts))
-
-
-def condition_lines(term: Condition, depth: int = 0) -> Iterator[Line]:
-    """Yield a condition as a nested list, one atom a line; nothing is left out."""
-    if isinstance(term, Leaf):
-        yield Line(depth, term.atom.text, term.atom)
-    elif isinstance(term, Not) and isinstance(term.term, Leaf):
-        yield Line(depth, render(term), term.term.atom)
-    elif isinstance(term, Not):
-        yield Line(depth, "not:", None)
-        yield from condition_lines(term.term, depth + 1)
-    elif isinstance(term, All | AnyOf) and not term.terms:
-        yield Line(depth, render(term), None)
-    else:
-        yield Line(depth, "all of:" if isinstance(term, All) else "any of:", None)
-        for inner in term.terms:
-            yield from condition_lines(inner, depth + 1)

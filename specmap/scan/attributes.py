@@ -8,21 +8,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from specmap.codemap.condition import FALSE, TRUE, any_of, negate
-from specmap.scan.guards import Execution, Executor, Store
-from specmap.scan.module import ClassInfo, FunctionInfo, passes_self
+from specmap.scan.executor import Executor
+from specmap.scan.guards import Execution, Store
+from specmap.scan.module import ClassInfo, FunctionInfo
 from specmap.scan.values import (
     NONE,
     Arm,
     Arms,
     Const,
-    FunctionRef,
+    Frame,
     Instance,
     Opaque,
     Scope,
     Sequence,
-    Super,
     Table,
-    Frame,
     is_known,
     only,
     optional,
@@ -56,9 +55,6 @@ class Attributes:
         self._frames: dict[tuple[Instance | None, FunctionInfo], Frame] = {}
         self._runs: dict[Frame, Execution] = {}
         self._overrides: dict[Instance, dict[str, bool]] = {}
-        self._sites: dict[tuple[Instance, FunctionInfo], list[tuple[ast.Call, Scope]]] = {}
-        self._parameters: dict[tuple[Frame, str], Arms] = {}
-        self._busy: set[tuple[object, ...]] = set()
 
     def frame(self, instance: Instance | None, function: FunctionInfo) -> Frame:
         """Return the frame in which a method is looked at without one caller."""
@@ -105,13 +101,13 @@ class Attributes:
 
     def stores(self, instance: Instance, name: str) -> list[FoundStore]:
         """Return the stores to ``name`` that can reach this object."""
-        key = (instance, name)
-        if key not in self._stores:
-            self._stores[key] = []
-            own = list(self._own_stores(instance, name))
-            outside = list(self._outside_stores(instance, name)) if own else []
-            self._stores[key] = own + outside
-        return self._stores[key]
+        return self._resolver.memo.get(
+            self._stores, (instance, name), lambda: self._find_stores(instance, name), []
+        )
+
+    def _find_stores(self, instance: Instance, name: str) -> list[FoundStore]:
+        own = list(self._own_stores(instance, name))
+        return own + (list(self._outside_stores(instance, name)) if own else [])
 
     def _own_stores(self, instance: Instance, name: str) -> Iterator[FoundStore]:
         for cls in self._resolver.types.mro(instance.cls):
@@ -165,11 +161,9 @@ class Attributes:
 
     def value(self, instance: Instance, name: str) -> Arms:
         """Return what the attribute holds by its stores; ``()`` when there is none."""
-        key = (instance, name)
-        if key not in self._values:
-            self._values[key] = ()
-            self._values[key] = self._value(instance, name)
-        return self._values[key]
+        return self._resolver.memo.get(
+            self._values, (instance, name), lambda: self._value(instance, name), ()
+        )
 
     def _value(self, instance: Instance, name: str) -> Arms:
         whole: list[Arms] = []
@@ -193,145 +187,10 @@ class Attributes:
         return base if not items else _filled(base, unite(*items), entries)
 
     def _stored(self, store: Store) -> Arms:
-        value = self._resolver.pick(
-            self._resolver.evaluate(store.value, store.scope), store.index
-        )
+        value = self._resolver.pick(self._resolver.evaluate(store.value, store.scope), store.index)
         if store.annotation is None or is_known(value):
             return value
         return unite(value, self._resolver.types.annotation(store.annotation, store.scope))
-
-    def parameter(self, frame: Frame, name: str) -> Arms:
-        """Return what a parameter can be in a frame."""
-        key = (frame, name)
-        if key not in self._parameters:
-            found = self._parameter(frame, name)
-            if ("parameter", frame, name) in self._busy:
-                return found
-            self._parameters[key] = found
-        return self._parameters[key]
-
-    def _parameter(self, frame: Frame, name: str) -> Arms:
-        function = frame.function
-        assert function is not None
-        if frame.call is not None and frame.caller is not None:
-            passed = self.passed(function, frame.call, frame.caller, name, frame.self_value)
-            if passed is not None:
-                declared = self._declared(frame, name)
-                return passed if is_known(passed) or not is_known(declared) else declared
-            return self._default(frame, name)
-        key = ("parameter", frame, name)
-        if key in self._busy:
-            return self._declared(frame, name)
-        self._busy.add(key)
-        try:
-            found = self._from_sites(frame, name)
-        finally:
-            self._busy.discard(key)
-        if is_known(found):
-            return found
-        declared = self._declared(frame, name)
-        if is_known(declared):
-            return declared
-        return found or self._fallback(frame, name)
-
-    def _from_sites(self, frame: Frame, name: str) -> Arms:
-        function, instance = frame.function, frame.self_value
-        if function is None or not isinstance(instance, Instance):
-            return ()
-        groups = []
-        for call, scope in self.sites(instance, function):
-            passed = self.passed(function, call, scope, name, instance)
-            groups.append(self._default(frame, name) if passed is None else passed)
-        return unite(*groups)
-
-    def _default(self, frame: Frame, name: str) -> Arms:
-        assert frame.function is not None
-        default = frame.function.defaults.get(name)
-        if default is None:
-            return self._declared(frame, name) or self._fallback(frame, name)
-        return self._resolver.evaluate(default, Scope(Frame(None, frame.module)))
-
-    def _fallback(self, frame: Frame, name: str) -> Arms:
-        return only(Opaque(name, self._resolver.kind_of(name), reason=f"parameter {name} is not annotated"))
-
-    def _declared(self, frame: Frame, name: str) -> Arms:
-        assert frame.function is not None
-        for parameter in frame.function.parameters:
-            if parameter.arg == name:
-                scope = Scope(Frame(None, frame.module))
-                return self._resolver.types.annotation(parameter.annotation, scope)
-        return ()
-
-    def passed(
-        self, function: FunctionInfo, call: ast.Call, scope: Scope, name: str, this: object
-    ) -> Arms | None:
-        """Return the argument that a call passes for a parameter; ``None`` when it does not."""
-        bound = this is not None and not function.is_static and not passes_self(call)
-        node = argument(function, call, name, bound=bound)
-        if node is not None:
-            return self._resolver.evaluate(node, scope)
-        for keyword in call.keywords:
-            if keyword.arg is None:
-                for arm in self._resolver.evaluate(keyword.value, scope):
-                    if isinstance(arm.value, Table):
-                        entries = dict(arm.value.entries)
-                        if name in entries:
-                            return entries[name]
-        return None
-
-    def sites(self, instance: Instance, function: FunctionInfo) -> list[tuple[ast.Call, Scope]]:
-        """Return the calls that run this method on this object, as far as owners tell."""
-        key = (instance, function)
-        if key not in self._sites:
-            self._sites[key] = []
-            self._sites[key] = list(self._find_sites(instance, function))
-        return self._sites[key]
-
-    def _find_sites(
-        self, instance: Instance, function: FunctionInfo
-    ) -> Iterator[tuple[ast.Call, Scope]]:
-        if function.name == "__init__" and instance.origin is not None:
-            if self._resolver.types.method(instance.cls, "__init__") is function:
-                yield instance.origin.call, instance.origin.scope
-                return
-        holder: Instance | None = instance
-        while holder is not None:
-            found = False
-            for cls in self._resolver.types.mro(holder.cls):
-                for method in cls.methods.values():
-                    for site in self._calls_in(holder, method, instance, function):
-                        found = True
-                        yield site
-            if found:
-                return
-            holder = holder.owner
-
-    def _calls_in(
-        self, holder: Instance, method: FunctionInfo, instance: Instance, function: FunctionInfo
-    ) -> Iterator[tuple[ast.Call, Scope]]:
-        calls = [
-            call for call in self._resolver.calls_of(method, function.name)
-            if isinstance(call.func, ast.Attribute)
-        ]
-        if not calls or (method is function) or not self.is_live(holder, method):
-            return
-        run = self.execution(self.frame(holder, method))
-        for call in calls:
-            noted = run.scope_of(call)
-            if noted is None:
-                continue
-            for arm in self._resolver.evaluate(call.func, noted[0]):
-                target = arm.value
-                if isinstance(target, FunctionRef) and target.function is function:
-                    if target.self_value == instance or self._is_unbound(call, target, instance, holder):
-                        yield call, noted[0]
-                        break
-
-    def _is_unbound(
-        self, call: ast.Call, target: FunctionRef, instance: Instance, holder: Instance
-    ) -> bool:
-        """``Base.method(self, ...)`` written inside a method of the same object."""
-        return target.self_value is None and passes_self(call) and holder == instance
 
     def overrides(self, instance: Instance) -> dict[str, bool]:
         """Return settings that hold only while this object is built.
@@ -339,14 +198,18 @@ class Attributes:
         A constructor may set a shared setting, build a child, and restore the setting
         after: then the child saw the temporary value, and everything built inside it did.
         """
-        if instance not in self._overrides:
-            self._overrides[instance] = {}
-            found: dict[str, bool] = {}
-            if instance.owner is not None:
-                found |= self.overrides(instance.owner)
-                found |= self._window(instance.owner, instance)
-            self._overrides[instance] = found
-        return self._overrides[instance]
+        known = self._overrides.get(instance)
+        if known is not None:
+            return known
+        if instance.owner is None:
+            return {}
+        return self._resolver.memo.get(
+            self._overrides, instance, lambda: self._find_overrides(instance), {}
+        )
+
+    def _find_overrides(self, instance: Instance) -> dict[str, bool]:
+        assert instance.owner is not None
+        return self.overrides(instance.owner) | self._window(instance.owner, instance)
 
     def _window(self, owner: Instance, child: Instance) -> dict[str, bool]:
         init = self._resolver.types.method(owner.cls, "__init__")
@@ -408,7 +271,8 @@ def _set_later(arms: Arms) -> Arms:
     stored = any_of(*(arm.condition for arm in others))
     if stored == TRUE:
         return optional(arms)
-    return (*others, Arm(NONE, negate(stored)))
+    unset = any_of(*(arm.condition for arm in arms if arm.value == NONE))
+    return (*others, Arm(NONE, negate(stored) if unset == TRUE else unset))
 
 
 def _filled(base: Arms, items: Arms, entries: list[tuple[object, Arms]]) -> Arms:
@@ -425,22 +289,3 @@ def _filled(base: Arms, items: Arms, entries: list[tuple[object, Arms]]) -> Arms
         else:
             filled.append(arm)
     return tuple(filled)
-
-
-def argument(
-    function: FunctionInfo, call: ast.Call, name: str, *, bound: bool
-) -> ast.expr | None:
-    """Return the expression a call passes for a parameter by keyword or position."""
-    for keyword in call.keywords:
-        if keyword.arg == name:
-            return keyword.value
-    args = function.node.args
-    positional = [arg.arg for arg in (*args.posonlyargs, *args.args)]
-    skip = 1 if bound and positional and function.owner is not None else 0
-    names = positional[skip:]
-    if name in names:
-        index = names.index(name)
-        head = call.args[: index + 1]
-        if len(head) > index and not any(isinstance(a, ast.Starred) for a in head):
-            return call.args[index]
-    return None

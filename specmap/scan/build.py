@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import gc
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from specmap.codemap.graph import CodeMap
 from specmap.errors import TargetError
 from specmap.scan.checkout import Checkout
+from specmap.scan.excerpts import annotate
 from specmap.scan.index import Tree
 from specmap.scan.mapping import MapBuilder
 from specmap.scan.resolver import Resolver
@@ -15,6 +20,7 @@ from specmap.scan.vocabulary import load_vocabulary
 from specmap.scan.workers import WorkerFinder
 
 Progress = Callable[[str, int, int], None]
+_STACK_BYTES = 512 << 20
 
 
 def scan(
@@ -34,6 +40,13 @@ def scan(
         TargetError: the tree has no scheduler or forward modes that the vocabulary knows.
         RulesError: the vocabulary cannot be read.
     """
+    with _without_collector(), _deep_stack() as pool:
+        return pool.submit(_scan, checkout, platform, progress, vocabulary).result()
+
+
+def _scan(
+    checkout: Checkout, platform: str, progress: Progress | None, vocabulary: Path | None
+) -> CodeMap:
     words = load_vocabulary(vocabulary)
     tree = Tree(checkout.root, words.package)
     resolver = Resolver(tree, words, platform)
@@ -52,7 +65,30 @@ def scan(
         builder.add(driven)
     if progress is not None:
         progress("write the map", total, total)
-    return builder.finish(checkout)
+    return annotate(builder.finish(checkout), tree)
+
+
+@contextlib.contextmanager
+def _deep_stack() -> Iterator[ThreadPoolExecutor]:
+    """A thread with a stack for source that nests thousands of levels deep."""
+    before = threading.stack_size(_STACK_BYTES)
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            yield pool
+    finally:
+        threading.stack_size(before)
+
+
+@contextlib.contextmanager
+def _without_collector() -> Iterator[None]:
+    """Syntax trees are many objects without cycles: the collector only walks them in vain."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _nothing(checkout: Checkout, what: str, tree: Tree) -> str:
@@ -61,6 +97,4 @@ def _nothing(checkout: Checkout, what: str, tree: Tree) -> str:
         first = tree.problems[0]
         where = first.file if first.line is None else f"{first.file}:{first.line}"
         return f"{checkout.label}: {what}; {where} {first.message}: repair it and scan again"
-    return (
-        f"{checkout.label}: {what}; if the fork renamed it, add the name to vocabulary.toml"
-    )
+    return f"{checkout.label}: {what}; if the fork renamed it, add the name to vocabulary.toml"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from specmap.codemap.condition import TRUE, AtomKind
-from specmap.scan.expressions import is_test, kinds_in, strongest
 from specmap.scan.module import FunctionInfo
+from specmap.scan.truths import is_test, kinds_in, strongest
 from specmap.scan.values import (
     NONE,
     Arm,
@@ -31,6 +32,7 @@ from specmap.scan.values import (
     Value,
     is_known,
     only,
+    optional,
     under,
     unite,
 )
@@ -39,6 +41,8 @@ if TYPE_CHECKING:
     from specmap.scan.resolver import Resolver
 
 _MAX_CALLS = 8
+# Annotations that leave open what a call of the value would make.
+_MAKERS = ("builtins.type", "typing.Type", "typing.Callable", "collections.abc.Callable")
 _BOOLEANS = (Const(True), Const(False))
 _SAME_ELEMENTS = {"tuple", "list", "set", "frozenset", "sorted", "reversed", "iter"}
 _COPIES = {"copy.copy", "copy.deepcopy", "dataclasses.replace"}
@@ -63,7 +67,7 @@ class Calls:
             return setting
         functions = [arm.value for arm in targets if isinstance(arm.value, FunctionRef)]
         if functions and not any(self._resolver.keeps_terms(f) for f in functions):
-            return self._as_one_test(found, node, scope, functions)
+            return self.as_one_test(found, node, scope, functions)
         return found
 
     def _called(self, target: Value, node: ast.Call, scope: Scope) -> Arms:
@@ -81,7 +85,16 @@ class Calls:
             if method is not None:
                 return self.function(FunctionRef(method, target), node, scope)
             return only(External(f"{target.cls.name}()"))
+        if isinstance(target, Opaque) and target.plugin:
+            if isinstance(node.func, ast.Name):
+                return only(_made_by(target))
+            return only(replace(target, text=self._text(node, scope)))
+        if isinstance(target, Sequence):  # what ``get`` of a dict can find
+            return optional(target.element)
         return ()
+
+    def _text(self, node: ast.Call, scope: Scope) -> str:
+        return scope.frame.module.text(node) if hasattr(node, "lineno") else ast.unparse(node)
 
     def _construct(self, target: ClassRef, node: ast.Call, scope: Scope) -> Value:
         if self._resolver.types.is_enum(target.cls):
@@ -103,18 +116,30 @@ class Calls:
         function = target.function
         facts = frozenset(scope.facts.items())
         key = (function, target.self_value, target.closure, facts, self._passed(node, scope))
-        if key in self._results:
-            return self._results[key]
-        self._results[key] = ()
+        return self._resolver.memo.get(
+            self._results, key, lambda: self._run(target, node, scope), ()
+        )
+
+    def _run(self, target: FunctionRef, node: ast.Call, scope: Scope) -> Arms:
+        function = target.function
         frame = Frame(function, function.module, target.self_value, node, scope, target.closure)
         if self._resolver.is_settings(function.module.name):
-            found = self._setting(frame, node, scope)
-        elif self._resolver.is_boundary(function.module.name) or self._is_deep(function, scope):
-            found = self._declared(frame)
-        else:
-            found = self.returned(frame, scope.facts)
-        self._results[key] = found
-        return found
+            return self._setting(frame, node, scope)
+        declared = self._declared(frame)
+        if self._resolver.is_boundary(function.module.name) or self._is_deep(function, scope):
+            return declared
+        if not self._resolver.keeps_terms(target) and self._is_enough(declared):
+            return declared
+        return self.returned(frame, scope.facts)
+
+    def _is_enough(self, declared: Arms) -> bool:
+        """Whether an annotation tells all that a look into the function could."""
+        return bool(declared) and all(
+            (isinstance(arm.value, External) and not arm.value.name.startswith(_MAKERS))
+            or arm.value == NONE
+            or (isinstance(arm.value, Instance) and self._resolver.types.is_plain(arm.value.cls))
+            for arm in declared
+        )
 
     def _passed(self, node: ast.Call, scope: Scope) -> tuple[object, ...]:
         """What tells two calls of one function apart: the arguments' values."""
@@ -148,13 +173,19 @@ class Calls:
         run = self._resolver.run(frame, facts)
         groups: list[Arms] = []
         for item in run.returns:
-            value = only(NONE) if item.value is None else self._resolver.evaluate(item.value, item.scope)
+            value = (
+                only(NONE)
+                if item.value is None
+                else self._resolver.evaluate(item.value, item.scope)
+            )
             condition = TRUE if len(run.returns) == 1 else self._resolver.condition(item.path)
             groups.append(under(value, condition))
         found = unite(*groups)
-        declared = self._declared(frame) if not is_known(found) else ()
+        plugin = any(isinstance(arm.value, Opaque) and arm.value.plugin for arm in found)
+        declared = self._declared(frame) if not is_known(found) and not plugin else ()
         if is_known(declared):
-            return declared if not found else unite(declared, *(() if not _has_none(found) else (only(NONE),)))
+            none = only(NONE) if _has_none(found) else ()
+            return unite(declared, none) if found else declared
         if not run.returns and not run.raises:
             return only(NONE)
         return found
@@ -166,10 +197,13 @@ class Calls:
         scope = Scope(Frame(None, frame.module))
         return self._resolver.types.annotation(node.returns, scope)
 
-    def _as_one_test(
-        self, found: Arms, node: ast.Call, scope: Scope, targets: list[FunctionRef]
+    def as_one_test(
+        self, found: Arms, node: ast.Call | ast.Attribute, scope: Scope, targets: list[FunctionRef]
     ) -> Arms:
-        """A plain predicate stays one atom, as the source writes it; constants stay."""
+        """A plain predicate stays one atom, as the source writes it; constants stay.
+
+        So does a property that tests its own object.
+        """
         if not found or not all(is_test(arm.value) for arm in found):
             return found
         values = {arm.value for arm in found}
@@ -188,20 +222,25 @@ class Calls:
         module = scope.frame.module
         text = module.text(node) if hasattr(node, "lineno") else ast.unparse(node)
         kind = self._resolver.kind_of(text)
-        if named is not None and isinstance(node.func, ast.Attribute):
-            kind, text = AtomKind.LAUNCH, f"{named}{text[text.rindex('.' + node.func.attr):]}"
+        called = node.func if isinstance(node, ast.Call) else None
+        if named is not None and isinstance(called, ast.Attribute):
+            kind, text = AtomKind.LAUNCH, f"{named}{text[text.rindex('.' + called.attr) :]}"
         if kind is AtomKind.UNKNOWN:
             kind = strongest(kinds)
-        plugin = any(isinstance(v, Opaque) and v.plugin for v in values)
+        plugin = all(isinstance(v, Opaque) and v.plugin for v in values)
         return only(Opaque(text, kind, module.span(node), plugin))
 
     def _external(self, target: External, node: ast.Call, scope: Scope) -> Arms:
         name = target.name
+        if name.startswith("typing.Callable") and name.endswith("()"):
+            reason = "plugin factory class"
+            return only(_made_by(Opaque(name, plugin=True, reason=reason)))
         if name.startswith("builtins."):
             handler: Callable[[ast.Call, Scope], Arms] | None
             handler = getattr(self, f"_builtin_{name.removeprefix('builtins.')}", None)
             if handler is not None and (node.args or name == "builtins.super"):
-                return handler(node, scope)
+                found: Arms = handler(node, scope)
+                return found
             if name.removeprefix("builtins.") in _SAME_ELEMENTS and node.args:
                 return self._elements(node.args[0], scope)
             if name == "builtins.dict":
@@ -220,9 +259,7 @@ class Calls:
         return kept or only(Sequence(None))
 
     def _dict(self, node: ast.Call, scope: Scope) -> Arms:
-        entries = [
-            (k.arg, self._resolver.evaluate(k.value, scope)) for k in node.keywords if k.arg
-        ]
+        entries = [(k.arg, self._resolver.evaluate(k.value, scope)) for k in node.keywords if k.arg]
         if node.args and not entries:
             return self._resolver.evaluate(node.args[0], scope)
         return only(Table(tuple(entries)))
@@ -319,6 +356,11 @@ class Calls:
         return None
 
 
+def _made_by(cls: Opaque) -> Opaque:
+    """An object of a class that a plugin supplies: it is there, whatever it is."""
+    return replace(cls, text=f"{cls.text}()", kind=AtomKind.STATE)
+
+
 def _length(instance: Instance) -> int:
     count, current = 1, instance.owner
     while current is not None:
@@ -328,5 +370,3 @@ def _length(instance: Instance) -> int:
 
 def _has_none(arms: Arms) -> bool:
     return any(arm.value == NONE for arm in arms)
-
-

@@ -8,30 +8,33 @@ from specmap.codemap.graph import Decision
 from specmap.codemap.source import Span
 from specmap.codemap.verdict import PhaseName
 from specmap.scan.decisions import Decisions
+from specmap.scan.met import functions_of
 from specmap.scan.module import ClassInfo, FunctionInfo
 from specmap.scan.phases import Phases
 from specmap.scan.resolver import Resolver
 from specmap.scan.values import Instance
-from specmap.scan.walk import Activation, Notes, Walk
+from specmap.scan.walk import Walk
+from specmap.scan.walked import Activation, Hop, Notes
 
 
 class CaptureWalks:
-    """Walks the capture methods of every runner once; notes which code is captured."""
+    """Walks the capture methods of every runner, once for each class of owner."""
 
     def __init__(self, resolver: Resolver, notes: Notes) -> None:
         self._resolver = resolver
         self._notes = notes
         self._runners: dict[Instance, list[Instance]] = {}
-        self._done: set[Instance] = set()
+        self._done: set[tuple[ClassInfo, ClassInfo | None]] = set()
         self.walks: list[Walk] = []
         self.captured: dict[FunctionInfo, Span] = {}
 
     def add(self, instance: Instance, decisions: Decisions) -> None:
         """Walk the runners that an object holds."""
         for runner in self.runners(instance, decisions):
-            if runner in self._done:
+            key = (runner.cls, runner.owner.cls if runner.owner else None)
+            if key in self._done:
                 continue
-            self._done.add(runner)
+            self._done.add(key)
             for name in sorted(self._resolver.vocabulary.capture_methods):
                 method = self._resolver.types.method(runner.cls, name)
                 if method is not None:
@@ -56,20 +59,20 @@ class CaptureWalks:
         walk = Walk(self._resolver, runner, "capture", None, self._notes)
         walk.run(method)
         self.walks.append(walk)
-        from specmap.scan.mapping import all_activations
-
-        for activation in all_activations(walk):
-            span = self._captured_from(activation)
+        for met in functions_of(walk):
+            span = self._captured_from(met.chain)
             if span is not None:
-                self.captured.setdefault(activation.function, span)
+                self.captured.setdefault(met.function, span)
 
-    def _captured_from(self, activation: Activation) -> Span | None:
+    def _captured_from(self, chain: tuple[Hop, ...]) -> Span | None:
         """The call by which a captured body (a function nested in a capture method) starts."""
         names = self._resolver.vocabulary.capture_methods
-        for hop in activation.chain:
-            parts = hop.function.qualname.split(".")
-            if any(part in names for part in parts[:-1]):
+        for hop in reversed(chain):
+            *outer, name = hop.function.qualname.split(".")
+            if names & set(outer):
                 return hop.function.module.span(hop.node)
+            if name in names:
+                return None
         return None
 
     def is_captured(self, activation: Activation) -> bool:
@@ -82,12 +85,13 @@ class CaptureWalks:
         """Yield the tests that say whether, and in which mode, each phase is captured."""
         for instance in owned:
             for runner in self.runners(instance, decisions):
-                found = [decisions.built(runner)]
-                found += [decisions.capture_mode(f) for f in self._mode_setters(runner.cls)]
+                setters = list(self._mode_setters(runner.cls))
                 for phase in self._runner_phases(runner, phases):
-                    for decision in found:
-                        if decision is not None:
-                            yield decision, phase
+                    hits = phases.by_name[phase].hits
+                    modes = frozenset(hit.mode.name for hit in hits if hit.mode is not None)
+                    found = [decisions.built(runner)]
+                    found += [decisions.capture_mode(f, modes) for f in setters]
+                    yield from ((decision, phase) for decision in found if decision is not None)
 
     def _mode_setters(self, cls: ClassInfo) -> Iterator[FunctionInfo]:
         for base in self._resolver.types.mro(cls):

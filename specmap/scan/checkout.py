@@ -26,13 +26,15 @@ class Checkout:
 
     ``root`` is the folder that holds the ``sglang`` package; ``label`` names the tree in
     the map and in file names and holds no absolute path; ``release`` and ``commit`` are
-    ``None`` when the tree does not say.
+    ``None`` when the tree does not say. ``content`` is a hash of the files where one is
+    known without reading them.
     """
 
     root: Path
     label: str
     release: str | None
     commit: str | None
+    content: str | None = None
 
 
 def resolve_target(
@@ -77,7 +79,7 @@ def _released(version: str, cache_dir: Path, index: fetch.Index) -> Checkout:
     root = store.release_tree(version, cache_dir, index)
     named = f"sglang=={version}"
     _check_package(root / PACKAGE, named)
-    return Checkout(root, named, version, release.commit_in(root))
+    return Checkout(root, named, version, release.commit_in(root), store.content_of(root))
 
 
 def _from_git(revision: str, cwd: Path, cache_dir: Path) -> Checkout:
@@ -90,7 +92,7 @@ def _from_git(revision: str, cwd: Path, cache_dir: Path) -> Checkout:
     root = store.commit_tree(repository, commit, cache_dir)
     _check_package(root / PACKAGE, f"git:{revision}")
     version = release.release_in(root) or gitrepo.nearest_release(repository, commit)
-    return Checkout(root, f"git:{commit[:12]}", version, commit)
+    return Checkout(root, f"git:{commit[:12]}", version, commit, store.content_of(root))
 
 
 def _from_path(target: str, cwd: Path) -> Checkout:

@@ -5,7 +5,17 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from specmap.codemap.condition import FALSE, TRUE, Atom, Condition, Leaf, all_of, any_of, negate
+from specmap.codemap.condition import (
+    FALSE,
+    TRUE,
+    Atom,
+    AtomKind,
+    Condition,
+    Leaf,
+    all_of,
+    any_of,
+    negate,
+)
 from specmap.scan.values import (
     NONE,
     Arms,
@@ -49,6 +59,10 @@ class Comparisons:
         """Return a test as one atom."""
         module = scope.frame.module
         text = self._resolver.reduced_text(node, scope)
+        same = self._resolver.vocabulary.same.get(text)
+        if same is not None:
+            leaf = Leaf(Atom(same.removeprefix("not "), AtomKind.LAUNCH, module.span(node)))
+            return negate(leaf) if same.startswith("not ") else leaf
         return Leaf(Atom(text, self._resolver.kind_of_node(node, scope), module.span(node)))
 
     def _equality(
@@ -81,7 +95,7 @@ class Comparisons:
         if NONE in (a, b):
             other = b if a == NONE else a
             if isinstance(other, Opaque):
-                return True if other.plugin else None
+                return False if other.plugin and other.kind is AtomKind.STATE else None
             if isinstance(other, Truth):
                 return None
             if isinstance(other, External):
@@ -120,11 +134,11 @@ class Comparisons:
             return self.leaf(node, scope)
         parts = []
         for arm in values:
-            line = self._resolver.types.mro(arm.value.cls) if isinstance(arm.value, Instance) else []
+            line = (
+                self._resolver.types.mro(arm.value.cls) if isinstance(arm.value, Instance) else []
+            )
             parts.append(arm.condition if set(line) & classes else FALSE)
         return any_of(*parts)
 
     def _is_declared(self, value: Value) -> bool:
         return isinstance(value, Instance) and value.rule == "annotation"
-
-

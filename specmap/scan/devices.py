@@ -10,9 +10,9 @@ from __future__ import annotations
 import ast
 
 from specmap.scan import tensors
-from specmap.scan.attributes import argument
 from specmap.scan.guards import Binding, Bound, Choice
 from specmap.scan.module import last_name
+from specmap.scan.parameters import argument
 from specmap.scan.resolver import Resolver
 from specmap.scan.results import Results
 from specmap.scan.tensortypes import (
@@ -148,7 +148,7 @@ class Devices:
             return self._parameter(frame, name)
         if frame.closure is not None and name not in frame.extra:
             return self._binding_or_parameter(name, frame.closure)
-        return self.arms(self._resolver.expressions.name(name, scope), name)
+        return self.arms(self._resolver.names.name(name, scope), name)
 
     def _binding(self, binding: Binding | None, name: str) -> Typed:
         if isinstance(binding, Bound):

@@ -2,41 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator
+from itertools import combinations
 
-from specmap.codemap.graph import Decision, DoubleDecision, Worker
+from specmap.codemap.graph import DoubleDecision
+from specmap.codemap.verdict import PhaseName
+from specmap.scan.asked import Asked, Asking
 
 
-def double_decisions(
-    workers: Iterable[Worker], decisions: Mapping[str, Decision]
-) -> tuple[DoubleDecision, ...]:
-    """Return the phases with two routes that ask the same runner.
+def double_decisions(worker: str, asked: Iterable[Asked]) -> Iterator[DoubleDecision]:
+    """Yield the pairs of routes in one phase that ask the same runner object.
 
-    The terms are compared by text, without the words that only say how the runner is
-    reached.
+    The differing terms are those that only one of the two holds; how a term's object is
+    reached does not matter.
     """
-    found = []
-    for worker in workers:
-        for phase in worker.phases:
-            routes = [decisions[d] for d in phase.decisions if decisions[d].kind == "route"]
-            routes = [r for r in routes if any(_asks(t.text) for t in r.terms)]
-            for first, second in zip(routes, routes[1:], strict=False):
-                one = {_short(t.text) for t in first.terms if not t.conjunct_of == "" or True}
-                two = {_short(t.text) for t in second.terms}
-                found.append(
-                    DoubleDecision(
-                        worker.id, phase.name, first.span, second.span,
-                        tuple(sorted(one - two)), tuple(sorted(two - one)),
-                    )
+    every = list(asked)
+    for phase in PhaseName:
+        here = [(a.phases[phase], a.decision) for a in every if phase in a.phases]
+        here.sort(key=lambda pair: (pair[0].order, pair[1].id))
+        for (one, first), (other, second) in combinations(here, 2):
+            if one.runners & other.runners:
+                yield DoubleDecision(
+                    worker, phase, first.span, second.span, _only(one, other), _only(other, one)
                 )
-    return tuple(found)
 
 
-def _asks(text: str) -> bool:
-    return "(" in text
-
-
-def _short(text: str) -> str:
-    """The last attribute of a dotted chain: how the object is reached does not matter."""
-    head, bracket, tail = text.partition("(")
-    return f"{head.rpartition('.')[2]}{bracket}{tail}"
+def _only(one: Asking, other: Asking) -> tuple[str, ...]:
+    return tuple(text for subject, text in one.subjects.items() if subject not in other.subjects)

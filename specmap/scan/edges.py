@@ -10,7 +10,7 @@ from specmap.codemap.condition import AtomKind
 from specmap.codemap.graph import CallEdge, EdgeStatus
 from specmap.codemap.verdict import PhaseName
 from specmap.scan.module import FunctionInfo, passes_self
-from specmap.scan.phases import Phases
+from specmap.scan.phases import Phases, is_idle
 from specmap.scan.records import guards_of
 from specmap.scan.resolver import Resolver
 from specmap.scan.values import (
@@ -19,9 +19,12 @@ from specmap.scan.values import (
     FunctionRef,
     Instance,
     Opaque,
+    Sequence,
+    Table,
     Value,
 )
-from specmap.scan.walk import Site, Walk
+from specmap.scan.walk import Walk
+from specmap.scan.walked import Site
 
 
 class Edges:
@@ -34,7 +37,7 @@ class Edges:
 
     def note_hits(self, walk: Walk, phases: Phases) -> None:
         """Remember which phases and forward modes pass through which call site."""
-        if walk.kind == "idle":
+        if is_idle(walk):
             return
         for hit in walk.hits:
             name = phases.name_of(hit)
@@ -57,7 +60,7 @@ class Edges:
             text=function.module.text(node.func),
             callees=callees,
             status=status,
-            guards=guards_of(site.path, function),
+            guards=guards_of(site.path, function, node),
             rules=_rules(site),
             phases=tuple(p for p in PhaseName if p in self._phases.get(key, {})),
             forward_modes=tuple(sorted(self._modes.get(key, {}))),
@@ -91,15 +94,19 @@ class Edges:
         for value in site.targets:
             if isinstance(value, External) and value.name.startswith("typing.Callable"):
                 return EdgeStatus.UNRESOLVED, (
-                    "annotated as a callable that no assignment in the tree supplies: "
-                    "a plugin's factory"
+                    "annotated as a callable, and nothing in the tree supplies one: a plugin may"
                 )
         package = f"{self._resolver.vocabulary.package}."
         if any(isinstance(v, External) and v.name.startswith(package) for v in site.targets):
             return EdgeStatus.BOUNDARY, ""
-        if any(isinstance(v, External) or _is_setting(v) for v in site.targets):
+        if any(_is_builtin(v) or _is_setting(v) for v in site.targets):
             return EdgeStatus.EXTERNAL, ""
         return EdgeStatus.UNRESOLVED, _reason(site.targets)
+
+
+def _is_builtin(value: Value) -> bool:
+    """Whether a value comes from outside the tree; a method of a list or dict does too."""
+    return isinstance(value, External | Sequence | Table)
 
 
 def _is_setting(value: Value) -> bool:
@@ -172,5 +179,3 @@ def _rules(site: Site) -> tuple[str, ...]:
     if len(site.targets) > 1:
         rules.add("several arms")
     return tuple(sorted(rules))
-
-

@@ -18,8 +18,8 @@ from pathlib import Path
 
 from specmap.codemap.graph import Problem
 from specmap.codemap.source import SourceFile
-from specmap.errors import TargetError
-from specmap.scan.module import ClassInfo, Module, module_name, parse_module
+from specmap.scan.module import ClassInfo, Module
+from specmap.scan.parse import module_name, parse_module
 
 _CLASS = re.compile(rb"^[ \t]*class[ \t]+(\w+)[ \t]*(?:\(([^:]*?)\))?[ \t]*:", re.M)
 _NAME = re.compile(rb"[\w.]+")
@@ -40,6 +40,7 @@ class Tree:
         self.problems: list[Problem] = []
         self._files = self._list_files()
         self._bytes: dict[str, bytes] = {}
+        self._unread: set[str] = set()
         self._modules: dict[str, Module | None] = {}
         self._words: dict[tuple[bytes, tuple[str, ...]], dict[bytes, list[str]]] = {}
 
@@ -57,16 +58,14 @@ class Tree:
         return self._files
 
     def source(self, file: str) -> bytes:
-        """Return a file's bytes, read once.
-
-        Raises:
-            TargetError: the file cannot be read.
-        """
+        """Return a file's bytes, read once; a file that cannot be read is a problem, and empty."""
         if file not in self._bytes:
             try:
                 self._bytes[file] = (self.root / file).read_bytes()
             except OSError as error:
-                raise TargetError(f"cannot read {file}: {error.strerror}") from error
+                self._bytes[file] = b""
+                self._unread.add(file)
+                self.problems.append(Problem(file, None, f"cannot read: {error.strerror}"))
         return self._bytes[file]
 
     @cached_property
@@ -74,7 +73,8 @@ class Tree:
         """A hash over the names and bytes of all files."""
         total = hashlib.sha256()
         for file in self._files:
-            total.update(file.encode() + b"\0" + hashlib.sha256(self.source(file)).digest())
+            content = hashlib.sha256(self.source(file)).digest()
+            total.update(file.encode() + b"\0" + (b"" if file in self._unread else content))
         return total.hexdigest()
 
     def parsed_files(self) -> tuple[SourceFile, ...]:
@@ -94,13 +94,15 @@ class Tree:
         return self.module_at(file) if file else None
 
     def module_at(self, file: str) -> Module | None:
-        """Return the module of a file; a syntax error is noted once as a problem."""
+        """Return the module of a file; ``None`` for one that is noted as a problem."""
         if file not in self._modules:
             self._modules[file] = self._parse(file)
         return self._modules[file]
 
     def _parse(self, file: str) -> Module | None:
         data = self.source(file)
+        if file in self._unread:
+            return None
         sys.setrecursionlimit(max(sys.getrecursionlimit(), _RECURSION_LIMIT))
         try:
             with warnings.catch_warnings():

@@ -2,41 +2,46 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterable
+from dataclasses import replace
 
-from specmap.codemap.condition import simplify
+from specmap.codemap.condition import FALSE
 from specmap.codemap.graph import (
-    CallEdge,
     CodeMap,
     Decision,
-    EdgeStatus,
+    DoubleDecision,
     Entry,
     Flag,
     Function,
+    HostSync,
+    Phase,
     SharedCode,
     Sink,
     Worker,
 )
 from specmap.codemap.source import Span
 from specmap.codemap.verdict import PhaseName
+from specmap.scan.asked import Asked, AskedFinder
 from specmap.scan.capture import CaptureWalks
 from specmap.scan.checkout import Checkout
 from specmap.scan.decisions import Decisions
 from specmap.scan.doubles import double_decisions
-from specmap.scan.edges import Edges, callee_ids, rejected, unknown_callees
+from specmap.scan.edges import Edges, site_key
 from specmap.scan.flags import Flags
-from specmap.scan.guards import Bound
+from specmap.scan.met import Met, functions_of
 from specmap.scan.module import ClassInfo, FunctionInfo
 from specmap.scan.phases import Phases, is_owned
-from specmap.scan.records import class_record, function_record, guards_of
+from specmap.scan.records import class_record, function_record
 from specmap.scan.resolver import Resolver
+from specmap.scan.scheduling import SchedulerSide
 from specmap.scan.slots import Slots
-from specmap.scan.values import EnumMember, FunctionRef, Instance, Value
-from specmap.scan.walk import Activation, Notes, Subtree, Walk
-from specmap.scan.workers import Driven, DriveSite, WorkerFinder, receivers_under
+from specmap.scan.syncs import FoundSync, SyncFinder, merge
+from specmap.scan.values import EnumMember, Instance
+from specmap.scan.walk import Walk
+from specmap.scan.walked import Notes
+from specmap.scan.workers import Driven, WorkerFinder
 
-_KINDS = ("prefill", "decode", "idle")
+_KINDS = ("prefill", "decode", "idle", "idle_extend")
 
 
 class MapBuilder:
@@ -47,17 +52,20 @@ class MapBuilder:
         self._finder = finder
         self._notes = Notes()
         self._decisions = Decisions(resolver)
+        self._asked = AskedFinder(resolver, self._decisions)
         self._edges = Edges(resolver)
         self._slots = Slots(resolver, self._decisions)
         self._capture = CaptureWalks(resolver, self._notes)
+        self._scheduler = SchedulerSide(resolver, finder, self._notes)
         self._workers: list[Worker] = []
+        self._walked: list[tuple[str, Walk, Phases]] = []
+        self._doubles: list[DoubleDecision] = []
         self._sinks: dict[str, Sink] = {}
         self._flags: dict[tuple[str, Span, str], Flag] = {}
         self._decided: dict[str, Decision] = {}
         self._functions: dict[str, FunctionInfo] = {}
         self._classes: dict[str, ClassInfo] = {}
         self._eager: dict[FunctionInfo, Span] = {}
-        self._entries = frozenset(d.entry for d in finder.driven)
 
     def _mode(self, kind: str) -> EnumMember | None:
         names = self._resolver.vocabulary.modes[kind]
@@ -73,19 +81,18 @@ class MapBuilder:
         worker = driven.instance
         walks = [self._walk(driven, kind) for kind in _KINDS]
         phases = Phases(self._resolver, worker, walks)
-        flags = Flags(self._resolver, phases)
         owned = self._owned(worker, walks)
         for walk in walks:
-            self._edges.note_hits(walk, phases)
-            for activation in all_activations(walk):
-                self._note_function(activation)
-                for flag in flags.of_walk(walk, activation):
-                    self._add_flag(flag)
+            self._note(walk, phases)
+            if walk.kind == "decode":
+                self._walked.append((worker.cls.id, walk, phases))
         for instance in owned:
             self._slots.add(instance)
             self._capture.add(instance, self._decisions)
+        asked = self._asked.find(walks, phases)
+        self._doubles += double_decisions(worker.cls.id, asked)
+        decided = self._decide(worker, phases, asked, owned)
         records = phases.records(self._sinks)
-        decided = self._decide(driven, phases, walks, owned)
         self._workers.append(
             Worker(
                 id=worker.cls.id,
@@ -106,6 +113,16 @@ class MapBuilder:
         walk.run(driven.entry, site.call, site.scope)
         return walk
 
+    def _note(self, walk: Walk, phases: Phases) -> None:
+        """Record the edges, functions and flags of one walk."""
+        flags = Flags(self._resolver, phases)
+        self._edges.note_hits(walk, phases)
+        for met in functions_of(walk):
+            if met.function not in self._eager:
+                self._note_function(met)
+            for flag in flags.of_walk(walk, met):
+                self._add_flag(flag)
+
     def _owned(self, worker: Instance, walks: Iterable[Walk]) -> list[Instance]:
         """The worker, what it made, and the runners that its walks went through."""
         found: dict[Instance, None] = {worker: None}
@@ -119,12 +136,12 @@ class MapBuilder:
                     found[this] = None
         return list(found)
 
-    def _note_function(self, activation: Activation) -> None:
-        function = activation.function
+    def _note_function(self, met: Met) -> None:
+        function = met.function
         self._functions.setdefault(function.id, function)
         span = function.span
-        if activation.chain:
-            hop = activation.chain[-1]
+        if met.chain:
+            hop = met.chain[-1]
             span = hop.function.module.span(hop.node)
         self._eager.setdefault(function, span)
 
@@ -134,57 +151,34 @@ class MapBuilder:
         self._flags[key] = flag if before is None else _joined_flag(before, flag)
 
     def _decide(
-        self, driven: Driven, phases: Phases, walks: list[Walk], owned: list[Instance]
+        self, worker: Instance, phases: Phases, asked: list[Asked], owned: list[Instance]
     ) -> dict[PhaseName, list[str]]:
         """Collect the decisions of each phase: tests, routes, and what is captured."""
         found: dict[PhaseName, dict[str, None]] = {name: {} for name in PhaseName}
-        names = self._resolver.vocabulary.decisions
-        for walk in walks:
-            if walk.kind == "idle":
-                continue
-            for activation in all_activations(walk):
-                phase = self._phase_at(walk, phases, activation)
-                if phase is None:
-                    continue
-                if activation.function.name in names and activation.function.owner:
-                    self._keep(self._decisions.can_run(activation.function), phase, driven, found)
-                else:
-                    for route in self._decisions.routes(activation.function):
-                        self._keep(route, phase, driven, found)
-        for decision, phase in self._capture.decisions(owned, phases, self._decisions):
-            self._keep(decision, phase, driven, found)
+        pairs = [(a.decision, phase) for a in asked for phase in a.phases]
+        pairs += self._capture.decisions(owned, phases, self._decisions)
+        for decision, phase in pairs:
+            before = self._decided.get(decision.id, decision)
+            self._decided[decision.id] = replace(
+                before,
+                phases=tuple(p for p in PhaseName if p in {*before.phases, phase}),
+                workers=tuple(sorted({*before.workers, worker.cls.id})),
+            )
+            found[phase][decision.id] = None
         return {name: sorted(ids) for name, ids in found.items()}
-
-    def _phase_at(self, walk: Walk, phases: Phases, activation: Activation) -> PhaseName | None:
-        """The phase of the passes inside a function, else of the next pass after it."""
-        first, last = activation.passes
-        inside = walk.hits[first:last] or walk.hits[first : first + 1] or walk.hits[-1:]
-        return phases.name_of(inside[0]) if inside else None
-
-    def _keep(
-        self,
-        decision: Decision,
-        phase: PhaseName,
-        driven: Driven,
-        found: dict[PhaseName, dict[str, None]],
-    ) -> None:
-        from dataclasses import replace
-
-        before = self._decided.get(decision.id, decision)
-        self._decided[decision.id] = replace(
-            before,
-            phases=tuple(p for p in PhaseName if p in {*before.phases, phase}),
-            workers=tuple(sorted({*before.workers, driven.instance.cls.id})),
-        )
-        found[phase][decision.id] = None
 
     def finish(self, checkout: Checkout) -> CodeMap:
         """Return the map of all workers added."""
         self._add_undriven()
-        scheduler = self._scheduler_edges()
-        edges = [self._edges.record(site) for site in self._notes.sites.values()]
+        scheduler = self._scheduler.edges()
+        for instance, name in self._scheduler.held_in():
+            self._slots.add_named(instance, name)
+        syncs = self._syncs()
+        drives = {site_key(site.method, site.call) for site in self._finder.sites}
+        sites = [site for key, site in self._notes.sites.items() if key not in drives]
+        edges = [self._edges.record(site) for site in sites]
         every = sorted([*edges, *scheduler], key=lambda e: (e.caller, e.span, e.text))
-        self._complete(every)
+        self._complete()
         classes = tuple(
             class_record(cls, self._resolver) for _, cls in sorted(self._classes.items())
         )
@@ -200,14 +194,29 @@ class MapBuilder:
             decisions=tuple(self._decided[k] for k in sorted(self._decided)),
             sinks=tuple(self._sinks[k] for k in sorted(self._sinks)),
             flags=tuple(sorted(self._flags.values(), key=lambda f: (f.span, f.name, f.holder))),
-            syncs=(),
+            syncs=syncs,
             attributes=self._slots.records(),
             factories=tuple(self._finder.factories()),
             shared=self._shared(),
-            doubles=double_decisions(self._workers, self._decided),
+            doubles=tuple(
+                sorted(self._doubles, key=lambda d: (d.worker, d.phase, d.first, d.second))
+            ),
             problems=tuple(sorted(self._resolver.tree.problems, key=lambda p: (p.file, p.message))),
             files=self._resolver.tree.parsed_files(),
         )
+
+    def _syncs(self) -> tuple[HostSync, ...]:
+        """Find the host synchronisations of the decode cycles, the scheduler's part included."""
+        finder = SyncFinder(self._resolver)
+        captured = self._capture.is_captured
+        found: dict[str, list[FoundSync]] = {}
+        for worker, walk, phases in self._walked:
+            found[worker] = finder.find(walk, phases.name_of, captured)
+        for walk in self._scheduler.steps(self._mode("decode")):
+            shared = finder.find(walk, lambda hit: None, captured)
+            for worker in found:
+                found[worker] = [*found[worker], *shared]
+        return merge(found)
 
     def _add_undriven(self) -> None:
         for cls, why in self._finder.undriven():
@@ -218,84 +227,14 @@ class MapBuilder:
                     span=cls.span,
                     mro=tuple(c.id for c in self._resolver.types.mro(cls)),
                     entry=None,
-                    selected_when=simplify(_never()),
+                    selected_when=FALSE,
                     selected_at=None,
                     reachable=False,
                     note=why,
                 )
             )
 
-    def _scheduler_edges(self) -> list[CallEdge]:
-        """The edges by which the scheduler drives and chooses its workers."""
-        found = [self._drive_edge(site) for site in self._finder.sites]
-        seen: set[int] = set()
-        for driven in self._finder.driven:
-            origin = driven.instance.origin
-            if origin is None or not isinstance(origin.call.func, ast.Name):
-                continue
-            binding = origin.scope.env.get(origin.call.func.id)
-            if isinstance(binding, Bound) and isinstance(binding.node, ast.Call):
-                if id(binding.node) not in seen:
-                    seen.add(id(binding.node))
-                    found += self._factory_edges(binding)
-        for scheduler in self._finder.schedulers:
-            for site in self._finder.sites:
-                if isinstance(site.call.func, ast.Attribute):
-                    receiver = site.call.func.value
-                    if isinstance(receiver, ast.Attribute):
-                        self._slots.add_named(scheduler, receiver.attr)
-        return found
-
-    def _drive_edge(self, site: DriveSite) -> CallEdge:
-        assert isinstance(site.call.func, ast.Attribute)
-        name = site.call.func.attr
-        targets: dict[Value, FunctionInfo | None] = {}
-        for arm in receivers_under(site, self._resolver):
-            if isinstance(arm.value, Instance):
-                entry = self._resolver.types.method(arm.value.cls, name)
-                if entry is not None:
-                    targets[FunctionRef(entry, arm.value)] = entry
-            else:
-                targets[arm.value] = None
-        module = site.method.module
-        return CallEdge(
-            caller=site.method.id,
-            span=module.span(site.call),
-            text=module.text(site.call.func),
-            callees=callee_ids(targets, self._resolver),
-            status=EdgeStatus.STATIC if targets else EdgeStatus.UNRESOLVED,
-            guards=guards_of(site.path, site.method),
-            rules=("conditional attribute", "factory"),
-            also_unknown=unknown_callees(targets),
-            rejects=rejected(targets, site.call),
-            reason="" if targets else "no worker object is known here",
-        )
-
-    def _factory_edges(self, binding: Bound) -> list[CallEdge]:
-        frame = binding.scope.frame
-        assert frame.function is not None and isinstance(binding.node, ast.Call)
-        targets = dict(self._resolver.calls.targets(binding.node, binding.scope))
-        functions = {arm.value: f for arm, f in targets.items()}
-        for arm, function in targets.items():
-            if function is not None and isinstance(arm.value, FunctionRef):
-                this = arm.value.self_value
-                holder = this if isinstance(this, Instance) else Instance(frame.function.owner or function.owner, "factory")  # type: ignore[arg-type]
-                walk = Walk(self._resolver, holder, "factory", None, self._notes)
-                walk.run(function, binding.node, binding.scope)
-        module = frame.module
-        return [
-            CallEdge(
-                caller=frame.function.id,
-                span=module.span(binding.node),
-                text=module.text(binding.node.func),
-                callees=callee_ids(functions, self._resolver),
-                status=EdgeStatus.STATIC,
-                rules=("factory",),
-                also_unknown=unknown_callees(functions),
-            )
-        ]
-
-    def _complete(self, edges: list[CallEdge]) -> None:
+    def _complete(self) -> None:
         """Add the functions and classes that the edges and workers name."""
         for site in self._notes.sites.values():
             self._functions.setdefault(site.function.id, site.function)
@@ -305,9 +244,9 @@ class MapBuilder:
                 cls = getattr(value, "cls", None)
                 if function is None and isinstance(cls, ClassInfo):
                     self._classes.setdefault(cls.id, cls)
-        for site in self._finder.sites:
-            self._functions.setdefault(site.method.id, site.method)
-            for arm in site.receivers:
+        for drive in self._finder.sites:
+            self._functions.setdefault(drive.method.id, drive.method)
+            for arm in drive.receivers:
                 if isinstance(arm.value, Instance):
                     self._add_class(arm.value.cls)
         for driven in self._finder.driven:
@@ -345,12 +284,6 @@ class MapBuilder:
         return tuple(sorted(found, key=lambda s: s.function))
 
 
-def _never():  # type: ignore[no-untyped-def]
-    from specmap.codemap.condition import FALSE
-
-    return FALSE
-
-
 def _owner_id(function: FunctionInfo) -> str:
     return function.owner.id if function.owner is not None else function.id
 
@@ -361,30 +294,12 @@ def _origin_span(worker: Instance) -> Span | None:
     return worker.origin.scope.frame.module.span(worker.origin.call)
 
 
-def _with_decisions(phase, decided):  # type: ignore[no-untyped-def]
-    from dataclasses import replace
-
+def _with_decisions(phase: Phase, decided: dict[PhaseName, list[str]]) -> Phase:
     return replace(phase, decisions=tuple(decided.get(phase.name, ())))
 
 
 def _joined_flag(first: Flag, second: Flag) -> Flag:
     """One flag met in several walks: a real batch's phase wins over an idle one's."""
-    from dataclasses import replace
-
     best, other = (first, second) if first.phase != "idle" else (second, first)
     guards = tuple(dict.fromkeys((*best.guards, *other.guards)))
     return replace(best, guards=guards, workers=tuple(sorted({*first.workers, *second.workers})))
-
-
-def all_activations(walk: Walk) -> Iterable[Activation]:
-    """Yield the functions a walk went through, those of shared subtrees included."""
-    yield from walk.activations
-    seen: set[Subtree] = set()
-    pending = [subtree for subtree, _ in walk.used]
-    while pending:
-        subtree = pending.pop()
-        if subtree in seen:
-            continue
-        seen.add(subtree)
-        yield from subtree.activations
-        pending += [inner for inner, _ in subtree.inner]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from specmap.scan.module import ClassInfo, FunctionInfo
+from specmap.scan.module import ClassInfo, FunctionInfo, Module
 from specmap.scan.values import (
     NONE,
     Arms,
@@ -38,14 +38,31 @@ class Members:
     def __init__(self, resolver: Resolver) -> None:
         self._resolver = resolver
         self._known: dict[tuple[Instance, str], Arms] = {}
-        self._getters: dict[tuple[Instance, FunctionInfo], Arms] = {}
+        self._passed: dict[tuple[Instance, str, str], Arms] = {}
 
-    def named(self, value: Instance, name: str) -> Arms:
-        """Return an attribute of an object, by name."""
-        key = (value, name)
-        if key not in self._known:
-            self._known[key] = self._named(value, name)
-        return self._known[key]
+    def named(self, value: Instance, name: str, reader: Module | None = None) -> Arms:
+        """Return an attribute of an object, by name.
+
+        A record that is only declared holds what its ``reader``'s module puts into it.
+        """
+        found = self._resolver.memo.get(
+            self._known, (value, name), lambda: self._named(value, name), ()
+        )
+        if reader is None or value.origin is not None or not value.cls.decorated_as_record:
+            return found
+        if not any(isinstance(arm.value, Instance) for arm in found):
+            return found
+        return self._narrowed(value, name, reader) or found
+
+    def getters(self, receiver: Arms, name: str) -> list[FunctionRef]:
+        """Return the properties that reading an attribute of these objects runs."""
+        found = []
+        for arm in receiver:
+            if isinstance(arm.value, Instance):
+                method = self._resolver.types.method(arm.value.cls, name)
+                if method is not None and method.is_property:
+                    found.append(FunctionRef(method, arm.value))
+        return found
 
     def _named(self, value: Instance, name: str) -> Arms:
         types = self._resolver.types
@@ -62,7 +79,8 @@ class Members:
         if is_known(stored):
             return stored
         passed = self._field(value, name)
-        if passed and not any(isinstance(arm.value, Opaque) for arm in passed):
+        opaque = [arm.value for arm in passed if isinstance(arm.value, Opaque)]
+        if passed and all(value.plugin for value in opaque):
             return unite(stored, passed)
         declared = unite(passed, declared)
         if sum(isinstance(arm.value, Instance) for arm in declared) > 1:
@@ -84,12 +102,8 @@ class Members:
         return unite(*(self.named(self._resolver.any_instance(c), name) for c in children))
 
     def _getter(self, value: Instance, method: FunctionInfo) -> Arms:
-        key = (value, method)
-        if key not in self._getters:
-            self._getters[key] = ()
-            frame = self._resolver.attributes.frame(value, method)
-            self._getters[key] = self._resolver.calls.returned(frame)
-        return self._getters[key]
+        frame = self._resolver.attributes.frame(value, method)
+        return self._resolver.calls.returned(frame)
 
     def _field(self, value: Instance, name: str) -> Arms:
         """The constructor argument of a class whose constructor is made from its fields."""
@@ -112,18 +126,28 @@ class Members:
             return self._resolver.evaluate(call.args[index], scope)
         return ()
 
-    def _narrowed(self, value: Instance, name: str) -> Arms:
-        """What the constructor calls in the scope really pass for a field."""
+    def _narrowed(self, value: Instance, name: str, reader: Module | None = None) -> Arms:
+        """What the constructor calls in the scope, or in one module, really pass for a field."""
         if not value.cls.decorated_as_record or value.origin is not None:
             return ()
+        key = (value, name, reader.name if reader else "")
+        return self._resolver.memo.get(
+            self._passed, key, lambda: self._from_constructors(value, name, reader), ()
+        )
+
+    def _from_constructors(self, value: Instance, name: str, reader: Module | None) -> Arms:
         groups = []
         calls = self._resolver.constructor_calls(value.cls)
+        if reader is not None:
+            calls = [(call, function) for call, function in calls if function.module is reader]
         for call, function in calls if len(calls) <= _FEW else ():
             this = self._resolver.any_instance(function.owner) if function.owner else None
             frame = self._resolver.attributes.frame(this, function)
             noted = self._resolver.attributes.execution(frame).scope_of(call)
             if noted is not None:
-                made = Instance(value.cls, f"{function.id}:{call.lineno}", this, Origin(call, noted[0]))
+                made = Instance(
+                    value.cls, f"{function.id}:{call.lineno}", this, Origin(call, noted[0])
+                )
                 groups.append(self._field(made, name))
         return unite(*groups)
 
@@ -204,5 +228,3 @@ class Members:
         if method.is_property and isinstance(value.self_value, Instance):
             return self._getter(value.self_value, method)
         return only(FunctionRef(method, value.self_value))
-
-

@@ -1,8 +1,9 @@
-"""What one parsed file defines: its functions, classes, imports and stores."""
+"""What one parsed file holds: its functions, classes, imports and stores."""
 
 from __future__ import annotations
 
 import ast
+import re
 import tokenize
 from collections import defaultdict
 from dataclasses import dataclass, field
@@ -11,20 +12,10 @@ from io import BytesIO
 
 from specmap.codemap.source import Span, symbol_id
 
+_WORDS = re.compile(r"\w+")
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
-
-
-def parse_module(file: str, data: bytes) -> Module:
-    """Parse a file and fill its tables.
-
-    Raises:
-        SyntaxError, ValueError, RecursionError, MemoryError: as ``ast.parse`` does.
-    """
-    tree = ast.parse(data, filename=file)
-    name = module_name(file)
-    module = Module(file, name, file.endswith("/__init__.py"), utf8_lines(data), tree)
-    _collect(module, tree.body)
-    return module
+# Syntax that has a place in the source.
+Located = ast.expr | ast.stmt | ast.keyword
 
 
 @dataclass(eq=False)
@@ -90,6 +81,13 @@ class FunctionInfo:
     def positions(self) -> dict[str, int]:
         """Position of each parameter by name."""
         return {parameter.arg: index for index, parameter in enumerate(self.parameters)}
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """Every identifier in the function's source."""
+        first, last = self.node.lineno - 1, self.node.end_lineno or self.node.lineno
+        text = b"\n".join(self.module.lines[first:last]).decode("utf-8", "replace")
+        return frozenset(_WORDS.findall(text))
 
     @cached_property
     def facts(self) -> BodyFacts:
@@ -223,6 +221,7 @@ class Module:
     functions: dict[str, FunctionInfo] = field(default_factory=dict)
     imports: dict[str, tuple[str, str | None]] = field(default_factory=dict)
     assigns: dict[str, list[ast.expr]] = field(default_factory=lambda: defaultdict(list))
+    annotations: dict[str, ast.expr] = field(default_factory=dict)
     stars: list[str] = field(default_factory=list)
 
     def span(self, node: ast.AST) -> Span:
@@ -230,10 +229,10 @@ class Module:
         line = getattr(node, "lineno", 1)
         return Span(self.file, line, getattr(node, "end_lineno", None) or line)
 
-    def text(self, node: ast.AST) -> str:
+    def text(self, node: Located) -> str:
         """Return a node's source on one line, runs of white space made one space."""
-        first, last = node.lineno - 1, (node.end_lineno or node.lineno) - 1  # type: ignore[attr-defined]
-        start, end = node.col_offset, node.end_col_offset  # type: ignore[attr-defined]
+        first, last = node.lineno - 1, (node.end_lineno or node.lineno) - 1
+        start, end = node.col_offset, node.end_col_offset
         if first == last:
             raw = self.lines[first][start:end]
         else:
@@ -289,113 +288,3 @@ def _strip_comment(line: bytes) -> bytes:
         head, _, _ = line.partition(b" #")
         return b"" if line.strip().startswith(b"#") else head
     return line
-
-
-def utf8_lines(data: bytes) -> list[bytes]:
-    """Split into lines, as UTF-8 without a BOM: the unit of ``ast``'s column offsets."""
-    encoding, _ = tokenize.detect_encoding(BytesIO(data).readline)
-    if encoding not in ("utf-8", "utf-8-sig"):
-        data = data.decode(encoding, "replace").encode()
-    elif data.startswith(b"\xef\xbb\xbf"):
-        data = data[3:]
-    return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
-
-
-def module_name(file: str) -> str:
-    """Return the dotted name of a file relative to the root."""
-    return file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-
-
-def _collect(module: Module, body: list[ast.stmt]) -> None:
-    """Fill the module's tables from its top-level statements, both arms of every ``if``."""
-    for node in body:
-        if isinstance(node, ast.ClassDef):
-            _collect_class(module, node, node.name)
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            module.functions[node.name] = FunctionInfo(module, node, node.name)
-            _collect_globals(module, node)
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            collect_import(module, node, module.imports)
-        elif isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            for target in targets:
-                if isinstance(target, ast.Name):
-                    module.assigns[target.id].append(node.value)
-        elif isinstance(node, ast.If | ast.Try | ast.With):
-            for block in ("body", "orelse", "finalbody"):
-                _collect(module, getattr(node, block, []))
-            for handler in getattr(node, "handlers", []):
-                _collect(module, handler.body)
-
-
-def _collect_globals(module: Module, function: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
-    """Note values that a function assigns to a name it declares ``global``."""
-    names = {n for s in ast.walk(function) if isinstance(s, ast.Global) for n in s.names}
-    if not names:
-        return
-    local: dict[str, tuple[str, str | None]] = {}
-    for node in ast.walk(function):
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            collect_import(module, node, local)
-        elif isinstance(node, ast.Assign):
-            for target in node.targets:
-                if isinstance(target, ast.Name) and target.id in names:
-                    module.assigns[target.id].append(node.value)
-    for name, target_import in local.items():
-        module.imports.setdefault(name, target_import)
-
-
-def _collect_class(module: Module, node: ast.ClassDef, qualname: str) -> None:
-    info = ClassInfo(module, node, qualname)
-    module.classes[qualname] = info
-    for item in _flat(node.body):
-        if isinstance(item, ast.FunctionDef | ast.AsyncFunctionDef):
-            if any(last_name(d) == "setter" for d in item.decorator_list):
-                continue
-            method = FunctionInfo(module, item, f"{qualname}.{item.name}", info)
-            info.methods[item.name] = method
-        elif isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name):
-            info.annotations[item.target.id] = item.annotation
-            info.fields.append(item.target.id)
-            if item.value is not None:
-                info.assigns[item.target.id] = item.value
-        elif isinstance(item, ast.Assign):
-            for target in item.targets:
-                if isinstance(target, ast.Name):
-                    info.assigns[target.id] = item.value
-        elif isinstance(item, ast.ClassDef):
-            _collect_class(module, item, f"{qualname}.{item.name}")
-
-
-def _flat(body: list[ast.stmt]) -> list[ast.stmt]:
-    found: list[ast.stmt] = []
-    for node in body:
-        if isinstance(node, ast.If):
-            found += _flat(node.body) + _flat(node.orelse)
-        else:
-            found.append(node)
-    return found
-
-
-def collect_import(
-    module: Module, node: ast.Import | ast.ImportFrom, into: dict[str, tuple[str, str | None]]
-) -> None:
-    """Add an import statement's names: local name -> (module, name in it or ``None``)."""
-    if isinstance(node, ast.Import):
-        for alias in node.names:
-            if alias.asname:
-                into[alias.asname] = (alias.name, None)
-            else:
-                first = alias.name.partition(".")[0]
-                into[first] = (first, None)
-        return
-    base = node.module or ""
-    if node.level:
-        parts = module.name.split(".")
-        keep = len(parts) - node.level + (1 if module.is_package else 0)
-        base = ".".join([*parts[: max(keep, 0)], *([base] if base else [])])
-    for alias in node.names:
-        if alias.name == "*":
-            module.stars.append(base)
-        else:
-            into[alias.asname or alias.name] = (base, alias.name)

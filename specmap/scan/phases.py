@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from specmap.codemap.condition import FALSE, TRUE, Condition, all_of, any_of, simplify
-from specmap.codemap.graph import Arm, Phase, Sink, StaticShape
+from specmap.codemap.graph import Arm, Phase, Sink
 from specmap.codemap.source import Span
 from specmap.codemap.verdict import PhaseName, SinkKind, Verdict
 from specmap.scan.module import FunctionInfo
 from specmap.scan.resolver import Resolver
 from specmap.scan.shapes import static_shape
 from specmap.scan.values import Frame, Instance
-from specmap.scan.walk import Hit, Hop, Walk, hop_condition
+from specmap.scan.walk import Walk
+from specmap.scan.walked import Hit, Hop, hop_condition
 
 
 @dataclass(eq=False)
@@ -34,6 +35,11 @@ class PhaseHits:
         return common[-1]
 
 
+def is_idle(walk: Walk) -> bool:
+    """Whether a walk carries no request: its passes only keep other ranks company."""
+    return walk.kind.startswith("idle")
+
+
 class Phases:
     """Sorts the hits of a worker's walks into phases."""
 
@@ -42,10 +48,10 @@ class Phases:
         self._worker = worker
         self._walks = {walk.kind: walk for walk in walks}
         self._names: dict[int, PhaseName] = {}
-        self._roles: dict[int, str] = {}
         self.by_name: dict[PhaseName, PhaseHits] = {}
         for walk in walks:
-            self._sort(walk)
+            if not is_idle(walk):
+                self._sort(walk)
 
     def name_of(self, hit: Hit) -> PhaseName | None:
         """Return the phase of a hit."""
@@ -69,9 +75,7 @@ class Phases:
                 name = PhaseName.VERIFY
                 verified.append(hit)
             self._names[id(hit)] = name
-            self._roles[id(hit)] = role
-            if walk.kind != "idle":
-                self.by_name.setdefault(name, PhaseHits(name, role)).hits.append(hit)
+            self.by_name.setdefault(name, PhaseHits(name, role)).hits.append(hit)
 
     def _draft_name(self, hit: Hit, extends: bool, verified: list[Hit]) -> PhaseName:
         names = self._resolver.vocabulary.modes["draft_extend"]
@@ -87,7 +91,8 @@ class Phases:
         mine = self._pass(hits[index])
         for later in hits[index + 1 :]:
             other = self._pass(later)
-            if other[-1].node is mine[-1].node or self._excludes(mine, other):
+            same = [hop.node for hop in other] == [hop.node for hop in mine]
+            if same or self._excludes(mine, other):
                 continue
             return True
         return False
@@ -131,7 +136,7 @@ class Phases:
     def _owner_role(self, instance: Instance) -> str | None:
         current: Instance | None = instance
         while current is not None:
-            if current == self._worker:
+            if current.cls is self._worker.cls:
                 return "draft"
             if current.cls.name in self._resolver.vocabulary.scheduler:
                 return "target"
@@ -168,9 +173,7 @@ class Phases:
     def _not_run(self, name: PhaseName) -> Phase:
         entry = next(iter(self._walks.values())).activations[0].function
         note = "no model forward of this phase is reached from the worker's entry"
-        return Phase(
-            name, "", (), entry.span, entry.id, (), FALSE, Verdict.NOT_RUN, note=note
-        )
+        return Phase(name, "", (), entry.span, entry.id, (), FALSE, Verdict.NOT_RUN, note=note)
 
     def _arms(
         self, found: PhaseHits, pivot: FunctionInfo, sinks: dict[str, Sink]
@@ -207,11 +210,13 @@ class Phases:
         return holder
 
     def _belongs(self, instance: Instance) -> bool:
-        if any(n in self._resolver.vocabulary.decisions for n in _methods(self._resolver, instance)):
+        if any(
+            n in self._resolver.vocabulary.decisions for n in _methods(self._resolver, instance)
+        ):
             return False
         current: Instance | None = instance
         while current is not None:
-            if current == self._worker:
+            if current.cls is self._worker.cls:
                 return True
             current = current.owner
         return False
@@ -236,14 +241,20 @@ def sink_of(kind: SinkKind, hop: Hop) -> Sink:
     module = hop.function.module
     span = module.span(hop.node)
     name = f"{hop.function.id}:{span.line}"
-    return Sink(name, kind, hop.function.id, Span(span.file, span.line, span.end_line), module.text(hop.node))
+    return Sink(
+        name,
+        kind,
+        hop.function.id,
+        Span(span.file, span.line, span.end_line),
+        module.text(hop.node),
+    )
 
 
 def is_owned(frame: Frame, worker: Instance) -> bool:
     """Whether a frame runs on the worker or on something it made."""
     current = frame.self_value if isinstance(frame.self_value, Instance) else None
     while current is not None:
-        if current == worker:
+        if current.cls is worker.cls:
             return True
         current = current.owner
     return False

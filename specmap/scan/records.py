@@ -12,15 +12,30 @@ from specmap.scan.resolver import Resolver
 from specmap.scan.values import FunctionRef, Instance
 
 
-def guards_of(path: Path, function: FunctionInfo) -> tuple[Guard, ...]:
-    """Return the branch tests on a path inside one function, outermost first."""
+def guards_of(path: Path, function: FunctionInfo, at: ast.AST) -> tuple[Guard, ...]:
+    """Return the branch tests that lead to a place of a function, outermost first."""
     guards = []
+    module = function.module
     for item in path:
         if isinstance(item, Test):
-            module = function.module
-            span = keyword_span(module, item.node)
-            guards.append(Guard(module.text(item.node), span, item.branch, function.id))
+            guards.append(
+                Guard(
+                    module.text(item.node),
+                    keyword_span(module, item.node),
+                    item.branch,
+                    function.id,
+                    _encloses(module, item.node, at),
+                )
+            )
     return tuple(dict.fromkeys(guards))
+
+
+def _encloses(module: Module, test: ast.expr, at: ast.AST) -> bool:
+    """Whether a place stands inside the statement of a test, not after its early return."""
+    owner = module.statement_of(test)
+    if owner is None:
+        return True
+    return owner.lineno <= module.span(at).line <= (owner.end_lineno or owner.lineno)
 
 
 def keyword_span(module: Module, node: ast.expr) -> Span:
@@ -52,8 +67,12 @@ def function_record(function: FunctionInfo, resolver: Resolver) -> Function:
         found = resolver.calls.returned(frame)
         types = tuple(sorted(a.value.cls.id for a in found if isinstance(a.value, Instance)))
     return Function(
-        function.id, function.qualname, function.span, function.is_property,
-        tuple(dict.fromkeys(returns)), types,
+        function.id,
+        function.qualname,
+        function.span,
+        function.is_property,
+        tuple(dict.fromkeys(returns)),
+        types,
     )
 
 
@@ -93,4 +112,3 @@ def _base_id(base: ast.expr, cls: ClassInfo, resolver: Resolver) -> str:
 def _delegates_line(cls: ClassInfo, resolver: Resolver) -> int | None:
     found = resolver.members.delegate(cls)
     return found[0].span.line if found and found[0].owner is cls else None
-

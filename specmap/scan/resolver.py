@@ -6,14 +6,20 @@ import ast
 from collections.abc import Mapping
 
 from specmap.codemap.condition import AtomKind, Condition
+from specmap.scan.access import Access
 from specmap.scan.attributes import Attributes
 from specmap.scan.calls import Calls
 from specmap.scan.comparisons import Comparisons
-from specmap.scan.expressions import Expressions, strongest
-from specmap.scan.guards import Binding, Execution, Executor, Path
+from specmap.scan.executor import Executor
+from specmap.scan.expressions import Expressions
+from specmap.scan.guards import Binding, Execution, Path
 from specmap.scan.index import Tree
 from specmap.scan.members import Members
+from specmap.scan.memo import Memo
 from specmap.scan.module import ClassInfo, FunctionInfo, last_name
+from specmap.scan.names import Names
+from specmap.scan.parameters import Parameters
+from specmap.scan.truths import Truths, strongest
 from specmap.scan.types import Types
 from specmap.scan.values import (
     Arm,
@@ -53,9 +59,14 @@ class Resolver:
         self.tree = tree
         self.vocabulary = vocabulary
         self.platform = platform
+        self.memo = Memo()
         self.types = Types(tree, self)
         self.expressions = Expressions(self)
+        self.names = Names(self)
+        self.access = Access(self)
+        self.truths = Truths(self)
         self.attributes = Attributes(self)
+        self.parameters = Parameters(self)
         self.members = Members(self)
         self.comparisons = Comparisons(self)
         self.calls = Calls(self)
@@ -80,19 +91,19 @@ class Resolver:
 
     def truth(self, node: ast.expr, scope: Scope) -> Condition:
         """Return when a test is true."""
-        return self.expressions.truth(node, scope)
+        return self.truths.truth(node, scope)
 
     def condition(self, path: Path) -> Condition:
         """Return the conjunction of the tests on a path."""
-        return self.expressions.condition(path)
+        return self.truths.condition(path)
 
     def pick(self, arms: Arms, index: tuple[int | None, ...]) -> Arms:
         """Take arms apart by tuple positions."""
-        return self.expressions.pick(arms, index)
+        return self.access.pick(arms, index)
 
     def member(self, value: Value, node: ast.Attribute, scope: Scope) -> Arms:
         """Return one attribute of one value."""
-        return self.expressions.member(value, node, scope)
+        return self.access.member(value, node, scope)
 
     def run(self, frame: Frame, facts: Facts | None = None) -> Execution:
         """Return the run of a frame's body, under what a walk knows."""
@@ -148,9 +159,7 @@ class Resolver:
         if self.is_settings(module):
             return False
         foreign = [
-            name
-            for platform, name in self.vocabulary.platform_modules
-            if platform != self.platform
+            name for platform, name in self.vocabulary.platform_modules if platform != self.platform
         ]
         return self.is_boundary(module) or any(
             module == name or module.startswith(f"{name}.") for name in foreign
@@ -172,14 +181,14 @@ class Resolver:
         What only a plugin can supply stays beside it as a plugin value.
         """
         names = self.vocabulary.settings_names
-        classes = {
-            arm.value.cls for arm in arms if isinstance(arm.value, Instance | EnumMember)
-        }
+        classes = {arm.value.cls for arm in arms if isinstance(arm.value, Instance | EnumMember)}
         named = sorted((c for c in classes if c.name in names), key=lambda c: c.id)
         if not named:
             return ()
         found = [Arm(Instance(cls, "setting", rule="launch setting")) for cls in named]
-        others = [a.value for a in arms if isinstance(a.value, Instance) and a.value.cls not in named]
+        others = [
+            a.value for a in arms if isinstance(a.value, Instance) and a.value.cls not in named
+        ]
         found += [Arm(value) for value in others]
         if others or any(isinstance(arm.value, External | Opaque) for arm in arms):
             reason = "plugin factory class"
@@ -261,7 +270,11 @@ class Resolver:
 
     def device_test(self, left: ast.expr, right: ast.expr, scope: Scope) -> bool | None:
         """Compare a device name with a string constant on the chosen platform."""
-        if isinstance(right, ast.Constant) and isinstance(right.value, str) and self._is_device(left):
+        if (
+            isinstance(right, ast.Constant)
+            and isinstance(right.value, str)
+            and self._is_device(left)
+        ):
             return right.value == self.platform
         return None
 

@@ -82,5 +82,3 @@ class Sinks:
                 if self._named(arm.value.cls, self._vocabulary.model_runner):
                     return True
         return False
-
-

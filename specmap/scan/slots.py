@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
+from specmap.codemap.condition import FALSE, all_of, simplify
 from specmap.codemap.graph import Assignment, Attribute
 from specmap.codemap.source import Span, symbol_id
 from specmap.scan.attributes import FoundStore
 from specmap.scan.decisions import Decisions
+from specmap.scan.guards import Store
 from specmap.scan.module import ClassInfo
 from specmap.scan.records import guards_of
 from specmap.scan.resolver import Resolver
@@ -57,9 +59,7 @@ class Slots:
     def _assignment(self, found: FoundStore) -> Assignment:
         store, function = found.store, found.function
         module = function.module
-        arms = self._resolver.pick(
-            self._resolver.evaluate(store.value, store.scope), store.index
-        )
+        arms = self._possible(store)
         for arm in arms:
             if isinstance(arm.value, Instance):
                 self._classes[arm.value.cls] = None
@@ -69,7 +69,7 @@ class Slots:
             holder=function.id,
             value=_value_text(found),
             types=_types(arms),
-            guards=guards_of(store.path, function),
+            guards=guards_of(store.path, function, store.target),
             from_outside=found.outside,
             created=_created(arms),
             restored_line=restored,
@@ -77,13 +77,21 @@ class Slots:
             also_unknown=_unknown(arms),
         )
 
+    def _possible(self, store: Store) -> Arms:
+        """What a store can store, given the tests that lead to it."""
+        here = self._resolver.condition(store.path)
+        arms = self._resolver.pick(self._resolver.evaluate(store.value, store.scope), store.index)
+        return tuple(a for a in arms if simplify(all_of(here, a.condition)) != FALSE)
+
     def _restored_line(self, found: FoundStore) -> int | None:
         """In a context manager: the line after ``yield`` that stores the old value again."""
         if "contextmanager" not in found.function.decorators:
             return None
         name, line = found.store.target.attr, found.store.target.lineno
         run = self._resolver.attributes.execution(found.store.scope.frame)
-        later = [s.target.lineno for s in run.stores if s.target.attr == name and s.target.lineno > line]
+        later = [
+            s.target.lineno for s in run.stores if s.target.attr == name and s.target.lineno > line
+        ]
         return later[-1] if later else None
 
     def classes(self) -> list[ClassInfo]:
@@ -122,8 +130,8 @@ def _call_span(file: str, call: ast.Call) -> Span:
 
 
 def _unknown(arms: Arms) -> tuple[str, ...]:
-    plugins = [a.value for a in arms if isinstance(a.value, Opaque) and a.value.plugin]
-    return ("out-of-tree platform class",) if plugins else ()
+    plugins = {a.value.reason for a in arms if isinstance(a.value, Opaque) and a.value.plugin}
+    return tuple(sorted(plugins))
 
 
 def _joined(first: Assignment, second: Assignment) -> Assignment:
@@ -135,5 +143,3 @@ def _joined(first: Assignment, second: Assignment) -> Assignment:
         created=tuple(sorted({*first.created, *second.created})),
         also_unknown=tuple(sorted({*first.also_unknown, *second.also_unknown})),
     )
-
-

@@ -37,7 +37,7 @@ def release_tree(version: str, cache_dir: Path, index: fetch.Index) -> Path:
         CacheError: the cache folder cannot be used.
     """
     kind = cache_dir / "releases"
-    with _cache_errors(cache_dir):
+    with cache_errors(cache_dir):
         return _entry(kind, version, lambda: _release_files(version, cache_dir / "wheels", index))
 
 
@@ -48,14 +48,33 @@ def commit_tree(repository: Path, commit: str, cache_dir: Path) -> Path:
         TargetError: the commit holds no SGLang package.
         CacheError: the cache folder cannot be used.
     """
-    with _cache_errors(cache_dir):
+    with cache_errors(cache_dir):
         return _entry(
             cache_dir / "commits", commit, lambda: gitrepo.package_files(repository, commit)
         )
 
 
+def content_of(root: Path) -> str:
+    """Return a hash that changes with the files of a tree of this cache.
+
+    It is the hash of the manifest, which was compared with the files when ``root`` was
+    handed out.
+
+    Raises:
+        CacheError: the manifest is gone.
+    """
+    manifest = root.parent / _MANIFEST
+    with cache_errors(root.parents[2]):
+        return _sha256(manifest)
+
+
 @contextlib.contextmanager
-def _cache_errors(cache_dir: Path) -> Iterator[None]:
+def cache_errors(cache_dir: Path) -> Iterator[None]:
+    """Turn an ``OSError`` into one line that names the cache folder.
+
+    Raises:
+        CacheError: the body met an ``OSError``.
+    """
     try:
         yield
     except OSError as error:

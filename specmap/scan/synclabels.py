@@ -28,7 +28,7 @@ from specmap.scan.idioms import Idiom
 from specmap.scan.module import FunctionInfo, last_name
 from specmap.scan.resolver import Resolver
 from specmap.scan.values import Instance, Scope
-from specmap.scan.walk import Hop
+from specmap.scan.walked import Hop
 
 REMOVABLE, UNAVOIDABLE, CPU_TENSOR = "removable", "unavoidable", "cpu-tensor"
 _MAX_DEPTH = 4

@@ -19,7 +19,8 @@ from specmap.scan.resolver import Resolver
 from specmap.scan.synclabels import Body, Labels
 from specmap.scan.tensortypes import UNKNOWN, comprehension_scope
 from specmap.scan.values import Scope
-from specmap.scan.walk import Activation, Hit, Subtree, Walk
+from specmap.scan.walk import Walk
+from specmap.scan.walked import Activation, Hit, Subtree
 
 _BEFORE_DRAFT = f"{PhaseName.DRAFT_EXTEND}->{PhaseName.DRAFT}"
 # The place that the record of an operation met at several places keeps.
@@ -71,6 +72,7 @@ class SyncFinder:
         self._bodies: dict[FunctionInfo, Body] = {}
         # The activations are held, so that an id stays the id of one object.
         self._found: dict[int, tuple[Activation, list[FoundSync]]] = {}
+        self._below: dict[int, tuple[Subtree, list[Activation]]] = {}
 
     def find(
         self,
@@ -88,9 +90,9 @@ class SyncFinder:
         met: dict[tuple[int, int | None], tuple[Activation, int | None]] = {}
         for activation in walk.activations:
             met[id(activation), None] = (activation, None)
-        for subtree, passes in walk.used:
-            for activation in _activations(subtree):
-                met.setdefault((id(activation), passes), (activation, passes))
+        for use in walk.used:
+            for activation in self._syncing(use.subtree):
+                met.setdefault((id(activation), use.passes), (activation, use.passes))
         for function in dict.fromkeys(activation.function for activation, _ in met.values()):
             made.update(_made(function))
         line = self._resolver.types.mro(walk.worker.cls)
@@ -122,6 +124,14 @@ class SyncFinder:
             platform != self._resolver.platform and name.startswith(module)
             for platform, module in self._resolver.vocabulary.platform_modules
         )
+
+    def _syncing(self, subtree: Subtree) -> list[Activation]:
+        """The functions of a shared subtree that hold a synchronisation."""
+        key = id(subtree)
+        if key not in self._below:
+            found = [a for a in _activations(subtree) if self._in(a)]
+            self._below[key] = (subtree, found)
+        return self._below[key][1]
 
     def _in(self, activation: Activation) -> list[FoundSync]:
         key = id(activation)
@@ -270,7 +280,7 @@ def _activations(subtree: Subtree) -> Iterator[Activation]:
             continue
         seen.add(id(current))
         yield from current.activations
-        stack += [inner for inner, _ in current.inner]
+        stack += [inner.subtree for inner in current.inner]
 
 
 def _children(node: ast.expr) -> Iterator[ast.expr]:
@@ -313,7 +323,7 @@ def _record(group: list[tuple[str, FoundSync]]) -> HostSync:
         phase_between=best.phase_between,
         captured=any(sync.captured for _, sync in waits),
         where=best.where,
-        guards=guards_of(best.path, best.function),
+        guards=guards_of(best.path, best.function, best.node),
         consumer=best.consumer,
         workers=tuple(sorted({worker for worker, _ in waits})),
     )

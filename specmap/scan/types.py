@@ -6,6 +6,7 @@ import ast
 import builtins
 from typing import TYPE_CHECKING
 
+from specmap.codemap.condition import AtomKind
 from specmap.scan.index import Tree
 from specmap.scan.module import ClassInfo, FunctionInfo, Module, last_name
 from specmap.scan.values import (
@@ -30,8 +31,19 @@ from specmap.scan.values import (
 if TYPE_CHECKING:
     from specmap.scan.resolver import Resolver
 
-_SEQUENCES = {"List", "list", "Sequence", "Iterable", "Iterator", "Generator", "deque", "set", "Set"}
+_SEQUENCES = {
+    "List",
+    "list",
+    "Sequence",
+    "Iterable",
+    "Iterator",
+    "Generator",
+    "deque",
+    "set",
+    "Set",
+}
 _MAPPINGS = {"Dict", "dict", "Mapping", "defaultdict", "OrderedDict"}
+_EMPTY = (NONE, Table(()), Sequence(()))
 _WRAPPERS = {"Optional", "Annotated", "Final", "ClassVar"}
 
 
@@ -44,6 +56,7 @@ class Types:
         self._mro: dict[ClassInfo, list[ClassInfo]] = {}
         self._names: dict[tuple[str, str], Arms] = {}
         self._annotations: dict[ast.expr, Arms] = {}
+        self._plain: dict[ClassInfo, bool] = {}
         self._abstract: dict[ClassInfo, bool] = {}
         self._concrete: dict[ClassInfo, list[ClassInfo]] = {}
 
@@ -65,7 +78,10 @@ class Types:
             groups.append(self.imported(*module.imports[name]))
         for value in module.assigns.get(name, ()):
             scope = Scope(Frame(None, module))
-            groups.append(self._resolver.evaluate(value, scope))
+            found = self._resolver.evaluate(value, scope)
+            if name in module.annotations and all(arm.value in _EMPTY for arm in found):
+                found = self.annotation(module.annotations[name], scope) or found
+            groups.append(found)
         if groups:
             known = [g for g in groups if any(arm.value != NONE for arm in g)]
             return unite(*(known or groups))
@@ -79,6 +95,8 @@ class Types:
 
     def imported(self, module: str, name: str | None) -> Arms:
         """Return what an import binds; what lies outside is a name only, never parsed."""
+        if name in self._resolver.vocabulary.plugins:
+            return only(Opaque(name, AtomKind.LAUNCH, None, True, "out-of-tree platform class"))
         if self._resolver.is_outside(module):
             return only(External(module if name is None else f"{module}.{name}"))
         target = self.tree.module(module if name is None else f"{module}.{name}")
@@ -162,6 +180,29 @@ class Types:
                     return True
                 seen.add(name)
         return False
+
+    def is_plain(self, cls: ClassInfo) -> bool:
+        """Whether a class only holds data: an enum, or a record without objects in it."""
+        if cls not in self._plain:
+            self._plain[cls] = False
+            self._plain[cls] = self.is_enum(cls) or (
+                cls.decorated_as_record and all(map(self._holds_data, self._field_types(cls)))
+            )
+        return self._plain[cls]
+
+    def _field_types(self, cls: ClassInfo) -> list[Arm]:
+        scope = Scope(Frame(None, cls.module))
+        return [
+            arm
+            for annotation in cls.annotations.values()
+            for arm in self.annotation(annotation, scope)
+        ]
+
+    def _holds_data(self, arm: Arm) -> bool:
+        value = arm.value
+        if isinstance(value, Instance):
+            return self.is_plain(value.cls) or value.cls.decorated_as_record
+        return not isinstance(value, ClassRef)
 
     def concrete(self, cls: ClassInfo) -> list[ClassInfo]:
         """Return the classes that an object declared as ``cls`` can have."""

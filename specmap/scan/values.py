@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from specmap.codemap.condition import (
     FALSE,
@@ -57,7 +57,7 @@ class Frame:
     @property
     def place(self) -> str:
         """A stable text for this call string, two calls deep."""
-        parts = []
+        parts: list[str] = []
         frame: Frame | None = self
         while frame is not None and frame.call is not None and len(parts) < 2:
             parts.append(f"{frame.call.lineno}:{frame.call.col_offset}")
@@ -76,6 +76,8 @@ class Scope:
     frame: Frame
     env: Mapping[str, Binding] = field(default_factory=dict)
     facts: Facts = field(default_factory=dict)
+    known: dict[ast.expr, Arms] = field(default_factory=dict)
+    truths: dict[ast.expr, Condition] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,8 +241,7 @@ Value = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Arm:
+class Arm(NamedTuple):
     """One value an expression can have, and when."""
 
     value: Value
@@ -328,5 +329,12 @@ def replace_atom(condition: Condition, marker: Atom, by: Condition) -> Condition
 
 
 def is_known(arms: Arms) -> bool:
-    """Whether at least one arm is more than an opaque text or ``None``."""
-    return any(not isinstance(arm.value, Opaque) and arm.value != NONE for arm in arms)
+    """Whether at least one arm is more than an opaque text, ``None`` or a list of those."""
+    return any(_is_known(arm.value) for arm in arms)
+
+
+def _is_known(value: Value) -> bool:
+    if isinstance(value, Sequence):
+        elements = value.element if value.items is None else [a for i in value.items for a in i]
+        return any(_is_known(arm.value) for arm in elements)
+    return not isinstance(value, Opaque) and value != NONE

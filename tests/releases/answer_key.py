@@ -203,8 +203,10 @@ def terms_matching(decision: Decision, expect: Expect) -> list[Term]:
     ]
     if exact or normal(decision.text) != wanted:
         return exact
-    inside = [t for t in decision.terms if lines[0] <= t.span.line <= t.span.end_line <= lines[1]]
-    return inside if len(inside) == len(decision.terms) else []
+    # The names among these terms are spelt out by further terms, on the lines that bind them.
+    own = [t for t in decision.terms if normal(t.conjunct_of) == wanted]
+    inside = [t for t in own if lines[0] <= t.span.line <= t.span.end_line <= lines[1]]
+    return inside if len(inside) == len(own) else []
 
 
 def _term_context_differences(

@@ -204,6 +204,7 @@ class _Facts:
     methods: tuple[_Method, ...]
     outside: frozenset[str]
     settings: frozenset[str]
+    called: dict[tuple[int, str], int]
 
 
 def _facts(path: Path) -> _Facts:
@@ -221,6 +222,11 @@ def _facts(path: Path) -> _Facts:
         ),
         outside=frozenset(_outside_names(nodes)),
         settings=frozenset(name for c in classes if c.name == SETTINGS for name in _fields(c)),
+        called={
+            (node.lineno, node.func.attr): node.func.end_lineno or node.lineno
+            for node in nodes
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+        },
     )
 
 
@@ -294,15 +300,10 @@ def _shared_lines(
     for edge in code_map.edges:
         for callee in defined.intersection(edge.callees):
             name = qualname_of(callee).rpartition(".")[2]
-            for line in _lines_of_name(edge.text, name, edge.span.line, edge.span.end_line):
-                found[edge.span.file][line].add(name)
+            called = facts[edge.span.file].called
+            line = called.get((edge.span.line, name), edge.span.line)
+            found[edge.span.file][line].add(name)
     return {f: {n: frozenset(w) for n, w in lines.items()} for f, lines in found.items()}
-
-
-def _lines_of_name(text: str, name: str, first: int, last: int) -> Iterable[int]:
-    """Return the lines of a call that hold the called name; its arguments come after."""
-    head, found, _ = text.partition(f".{name}(")
-    return range(first, min(last, first + head.count("\n")) + 1) if found else [first]
 
 
 def _family(names: set[str], modules: Iterable[_Facts]) -> set[str]:

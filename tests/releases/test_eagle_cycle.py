@@ -206,5 +206,5 @@ def test_the_command_prints_the_cycle() -> None:
     result = command("--worker", "EAGLEWorker")
     assert (result.returncode, result.stderr) == (0, "")
     for name, line in METHODS.items():
-        pattern = rf"\b{name}\b[^\n]*\b{line}\b"
+        pattern = rf"\b{line}\b[^\n]*\b{name}\b"
         assert re.search(pattern, result.stdout), f"{name} {line} is not in the output"

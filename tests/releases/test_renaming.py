@@ -105,7 +105,7 @@ def _copy(root: Path, tree: Path) -> None:
 
 def _scan(tree: Path, cache: Path, vocabulary: Path | None = None) -> CodeMap:
     checkout = resolve_target(str(tree), cwd=tree, cache_dir=cache)
-    scanned = scan(checkout, platform="cuda", cache_dir=cache, vocabulary=vocabulary)
+    scanned = scan(checkout, platform="cuda", vocabulary=vocabulary)
     return as_json.load(as_json.dumps(scanned))
 
 

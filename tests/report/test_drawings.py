@@ -9,10 +9,10 @@ from dataclasses import replace
 
 import pytest
 
-from specmap.codemap.graph import CodeMap, Sink
+from specmap.codemap.graph import CodeMap, EdgeStatus, Sink
 from specmap.codemap.source import qualname_of
 from specmap.report import RENDERERS, RenderOptions, callgraph, dot, mermaid
-from specmap.report.callgraph import LinkKind, NodeKind
+from specmap.report.callgraph import LinkKind, NodeKind, short
 from specmap.report.select import narrow
 
 EAGLE = RenderOptions(workers=("EAGLEWorker",))
@@ -65,10 +65,57 @@ def test_guards_stand_on_the_links(sample: CodeMap) -> None:
     )
 
 
-def test_unresolved_and_boundary_calls_leave_the_picture(sample: CodeMap) -> None:
-    kinds = {b: link.kind for _, b, link in view_of(sample).links()}
-    assert kinds["unresolved: value of a plugin registry"] is LinkKind.UNRESOLVED
-    assert kinds["not followed: attention backend"] is LinkKind.BOUNDARY
+def test_unresolved_and_boundary_calls_hang_on_their_function(sample: CodeMap) -> None:
+    view = view_of(sample)
+    leaving = {b: (qualname_of(a), link.kind) for a, b, link in view.links()}
+    found = {
+        kind: (leaving[name], node.lines)
+        for name, node in view.nodes()
+        for kind in ("unresolved", "not followed")
+        if name.startswith(f"{kind}:")
+    }
+    unresolved = next(e for e in sample.edges if e.status is EdgeStatus.UNRESOLVED)
+    boundary = next(e for e in sample.edges if e.status is EdgeStatus.BOUNDARY)
+    assert found == {
+        "unresolved": (
+            (qualname_of(unresolved.caller), LinkKind.UNRESOLVED),
+            ("unresolved:", f":{unresolved.span.line} {short(unresolved.text, 34)}"),
+        ),
+        "not followed": (
+            (qualname_of(boundary.caller), LinkKind.BOUNDARY),
+            ("not followed:", f":{boundary.span.line} {short(boundary.text, 34)}"),
+        ),
+    }
+
+
+def test_many_calls_that_are_not_followed_are_counted(sample: CodeMap) -> None:
+    boundary = next(e for e in sample.edges if e.status is EdgeStatus.BOUNDARY)
+    more = tuple(replace(boundary, text=f"helper_{number}") for number in range(4))
+    view = view_of(replace(sample, edges=(*sample.edges, *more)))
+    lines = [node.lines for name, node in view.nodes() if name.startswith("not followed:")]
+    assert lines == [("5 calls not followed",)]
+
+
+def test_decisions_of_classes_without_a_pass_share_one_node(sample: CodeMap) -> None:
+    known = next(d for d in sample.decisions if d.kind == "can_run")
+    others = tuple(
+        replace(known, id=f"other:{name}", holder=f"sglang/x.py::{name}.can_run")
+        for name in ("OneRunner", "TwoRunner")
+    )
+    worker = sample.workers[0]
+    phases = tuple(
+        replace(p, decisions=(*p.decisions, *(d.id for d in others))) for p in worker.phases
+    )
+    changed = replace(
+        sample,
+        decisions=(*sample.decisions, *others),
+        workers=(replace(worker, phases=phases), *sample.workers[1:]),
+    )
+    (node,) = (n for _, n in view_of(changed).nodes() if n.lines[0] == "2 decisions elsewhere")
+    assert [line.split()[1] for line in node.lines[1:]] == [
+        "OneRunner.can_run",
+        "TwoRunner.can_run",
+    ]
 
 
 def test_a_decision_outside_the_chains_hangs_on_its_caller(sample: CodeMap) -> None:

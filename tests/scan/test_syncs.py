@@ -14,7 +14,8 @@ from specmap.scan.resolver import Resolver
 from specmap.scan.syncs import SyncFinder, merge
 from specmap.scan.values import EnumMember, Instance
 from specmap.scan.vocabulary import load_vocabulary
-from specmap.scan.walk import Activation, Hit, Notes, Walk
+from specmap.scan.walk import Walk
+from specmap.scan.walked import Activation, Hit, Notes
 from tests.scan.trees import plant
 
 MODE = """

@@ -1,0 +1,126 @@
+"""When a test, a value or a whole path is true."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from specmap.codemap.condition import (
+    FALSE,
+    TRUE,
+    Atom,
+    AtomKind,
+    Condition,
+    Leaf,
+    all_of,
+    any_of,
+    atoms_of,
+    negate,
+)
+from specmap.scan.guards import Exit, Path, Test
+from specmap.scan.memo import NEVER
+from specmap.scan.values import (
+    Arms,
+    Const,
+    External,
+    Opaque,
+    Scope,
+    Sequence,
+    Truth,
+    Value,
+    settle_absence,
+)
+
+if TYPE_CHECKING:
+    from specmap.scan.resolver import Resolver
+
+
+class Truths:
+    """Turns tests into conditions."""
+
+    def __init__(self, resolver: Resolver) -> None:
+        self._resolver = resolver
+
+    def truth(self, node: ast.expr, scope: Scope) -> Condition:
+        """Return the condition under which a test is true."""
+        found = scope.truths.get(node)
+        if found is not None:
+            return found
+        memo = self._resolver.memo
+        outer, memo.lowest = memo.lowest, NEVER
+        found = self._truth(node, scope)
+        if memo.lowest == NEVER:
+            scope.truths[node] = found
+        memo.lowest = min(outer, memo.lowest)
+        return found
+
+    def _truth(self, node: ast.expr, scope: Scope) -> Condition:
+        if isinstance(node, ast.BoolOp):
+            parts: list[Condition] = []
+            stop = FALSE if isinstance(node.op, ast.And) else TRUE
+            for value in node.values:
+                part = self.truth(value, scope)
+                parts.append(part)
+                if part == stop:
+                    break
+            return all_of(*parts) if isinstance(node.op, ast.And) else any_of(*parts)
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            return negate(self.truth(node.operand, scope))
+        found = self.arms_truth(self._resolver.evaluate(node, scope))
+        return settle_absence(found, negate(self._resolver.comparisons.leaf(node, scope)))
+
+    def arms_truth(self, arms: Arms) -> Condition:
+        """Return when a value with these arms is true."""
+        return any_of(*(all_of(arm.condition, self.value_truth(arm.value)) for arm in arms))
+
+    def value_truth(self, value: Value) -> Condition:
+        """Return when one value is true."""
+        if isinstance(value, Truth):
+            return value.condition
+        if isinstance(value, Const):
+            return TRUE if value.value else FALSE
+        if isinstance(value, Opaque):
+            return Leaf(Atom(value.text, value.kind, value.span))
+        if isinstance(value, External):
+            return self._external_truth(value)
+        if isinstance(value, Sequence) and value.items is not None:
+            return TRUE if value.items else FALSE
+        return TRUE
+
+    def _external_truth(self, value: External) -> Condition:
+        if value.source is None:
+            return Leaf(Atom(value.name, AtomKind.UNKNOWN))
+        module, node = value.source
+        text = module.text(node)
+        return Leaf(Atom(text, self._resolver.kind_of(text), module.span(node)))
+
+    def condition(self, path: Path) -> Condition:
+        """Return the conjunction of the tests on a path."""
+        parts: list[Condition] = []
+        for item in path:
+            if isinstance(item, Test):
+                truth = self.truth(item.node, item.scope)
+                parts.append(truth if item.branch else negate(truth))
+            elif isinstance(item, Exit):
+                parts.append(negate(self.condition(item.path)))
+        return all_of(*parts)
+
+
+def is_test(value: Value) -> bool:
+    """Whether a value only says yes or no."""
+    if isinstance(value, External):
+        return value.name == "builtins.bool()"
+    return isinstance(value, Truth | Const | Opaque)
+
+
+def strongest(kinds: set[AtomKind]) -> AtomKind:
+    """Return the kind of a value made of several: any batch fact makes it one."""
+    for kind in (AtomKind.BATCH, AtomKind.LAUNCH, AtomKind.STATE):
+        if kind in kinds:
+            return kind
+    return AtomKind.UNKNOWN
+
+
+def kinds_in(condition: Condition) -> set[AtomKind]:
+    """Return the kinds of all atoms of a condition."""
+    return {atom.kind for atom in atoms_of(condition)}

@@ -1,0 +1,127 @@
+"""How a walk runs one body: calls in order, and the tests that the walk can settle."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from specmap.codemap.condition import FALSE, TRUE, Condition
+from specmap.scan.executor import Executor
+from specmap.scan.guards import Binding, Bound, Path, Store, Test
+from specmap.scan.values import Facts, Scope
+from specmap.scan.walked import Activation, Seen
+
+if TYPE_CHECKING:
+    from specmap.scan.walk import Walk
+
+
+class WalkExecutor(Executor):
+    """Runs a body for a walk: visits calls in order and settles tests it can settle."""
+
+    def __init__(self, walk: Walk, activation: Activation) -> None:
+        super().__init__(activation.frame)
+        self._walk = walk
+        self._activation = activation
+        self._saved: list[Facts] = []
+
+    def scope(self, env: Mapping[str, Binding]) -> Scope:
+        """Return the scope, with what the walk knows now."""
+        return Scope(self.frame, env, self._walk.facts)
+
+    def decide(self, node: ast.expr, scope: Scope) -> bool | None:
+        """Return the truth of a test that the mode, the platform or a constant settles."""
+        truth = self._truth(node, scope)
+        if truth in (TRUE, FALSE):
+            return truth == TRUE
+        self._saved.append(self._walk.facts)
+        return None
+
+    def _truth(self, node: ast.expr, scope: Scope) -> Condition | None:
+        """A test's condition; in detail code only a bare flag (``_is_hip``) is worth it."""
+        bare = node.operand if isinstance(node, ast.UnaryOp) else node
+        if self._walk.in_detail and not isinstance(bare, ast.Name):
+            return None
+        return self._walk.resolver.truth(node, scope)
+
+    def between_arms(self, falls_through: bool) -> None:
+        """Go back to what was known before the first arm."""
+        after_then = self._walk.facts if falls_through else None
+        before = self._saved[-1]
+        self._saved[-1] = before if after_then is None else after_then
+        self._walk.facts = before
+
+    def after_arms(self, then_falls: bool, else_falls: bool) -> None:
+        """Keep what the arm that falls through knows."""
+        after_then = self._saved.pop()
+        if then_falls and not else_falls:
+            self._walk.facts = after_then
+
+    def on_expression(self, node: ast.expr, scope: Scope, path: Path) -> None:
+        """Note an expression with the passes before it, and visit its calls."""
+        super().on_expression(node, scope, path)
+        self._activation.seen.append(Seen(node, scope, path, len(self._walk.hits)))
+        self._visit(node, scope, path)
+
+    def on_store(self, store: Store) -> None:
+        """Note a store; it may set a forward mode."""
+        super().on_store(store)
+        self._walk.store(store)
+
+    def _visit(self, node: ast.AST, scope: Scope, path: Path) -> None:
+        if isinstance(node, ast.Name | ast.Constant):
+            return
+        if isinstance(node, ast.BoolOp):
+            self._visit_boolean(node, scope, path)
+        elif isinstance(node, ast.IfExp):
+            self._visit_choice(node, scope, path)
+        elif isinstance(node, ast.Lambda):
+            return
+        elif isinstance(node, ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp):
+            self._visit_comprehension(node, scope, path)
+        else:
+            for child in ast.iter_child_nodes(node):
+                if isinstance(child, ast.expr | ast.keyword | ast.Slice | ast.FormattedValue):
+                    self._visit(child, scope, path)
+            if isinstance(node, ast.Call):
+                self._walk.call(node, self._current(scope), path, self._activation)
+
+    def _current(self, scope: Scope) -> Scope:
+        """The scope with the modes as they are now: an argument's call may have set one."""
+        if scope.facts is self._walk.facts:
+            return scope
+        return Scope(scope.frame, scope.env, self._walk.facts)
+
+    def _visit_boolean(self, node: ast.BoolOp, scope: Scope, path: Path) -> None:
+        goes_on = isinstance(node.op, ast.And)
+        stop = FALSE if goes_on else TRUE
+        for value in node.values:
+            self._visit(value, scope, path)
+            if self._truth(value, scope) == stop:
+                return
+            path = (*path, Test(value, scope, goes_on))
+
+    def _visit_choice(self, node: ast.IfExp, scope: Scope, path: Path) -> None:
+        self._visit(node.test, scope, path)
+        truth = self._truth(node.test, scope)
+        if truth != FALSE:
+            self._visit(node.body, scope, (*path, Test(node.test, scope, True)))
+        if truth != TRUE:
+            self._visit(node.orelse, scope, (*path, Test(node.test, scope, False)))
+
+    def _visit_comprehension(
+        self,
+        node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp,
+        scope: Scope,
+        path: Path,
+    ) -> None:
+        env = dict(scope.env)
+        for generator in node.generators:
+            outer = Scope(scope.frame, env, scope.facts)
+            self._visit(generator.iter, outer, path)
+            if isinstance(generator.target, ast.Name):
+                env[generator.target.id] = Bound(generator.iter, outer, (None,))
+        inner = Scope(scope.frame, env, scope.facts)
+        parts = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+        for part in parts:
+            self._visit(part, inner, path)
