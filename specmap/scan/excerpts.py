@@ -91,6 +91,10 @@ def _unread(function: Function, error: Exception) -> Problem:
     return Problem(function.span.file, function.span.line, text, partial=False)
 
 
+# libcst's parser takes the cube of the nesting depth.
+_MAX_DEPTH = 300
+
+
 class _Apart(Exception):  # noqa: N818
     """The two parsers do not see the same statements."""
 
@@ -106,9 +110,22 @@ def read(function: Function, tree: Tree) -> list[Statement]:
     lines = module.lines[span.line - 1 : span.end_line] if module else []
     text = b"\n".join(lines).decode("utf-8", "replace") + "\n"
     above = _ABOVE if text[:1].isspace() else ""
-    concrete, abstract = cst.parse_module(above + text), ast.parse(above + text)
+    abstract = ast.parse(above + text)
+    if _depth(abstract) > _MAX_DEPTH:
+        raise _Apart(f"nested deeper than {_MAX_DEPTH} levels")
+    concrete = cst.parse_module(above + text)
     slice_ = _Slice([b"", *lines] if above else lines, span.line - (2 if above else 1))
     return list(_paired(concrete.body, abstract.body, slice_, ""))
+
+
+def _depth(tree: ast.AST) -> int:
+    """Return how deep a tree nests, without recursion."""
+    deepest, pending = 0, [(tree, 1)]
+    while pending:
+        node, depth = pending.pop()
+        deepest = max(deepest, depth)
+        pending += [(child, depth + 1) for child in ast.iter_child_nodes(node)]
+    return deepest
 
 
 @dataclass(frozen=True, slots=True)

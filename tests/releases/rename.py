@@ -7,7 +7,8 @@ tree, as a whole identifier, also where a string is exactly that name (a forward
 ``getattr``, ``__all__``) or a type expression that holds it. A name that Python, its standard
 library or torch uses as well (``forward``, ``replay``) is replaced only where it is SGLang's:
 at the definitions in the classes of the map and their relatives, and on the lines where the
-map says that the call reaches one of them. Names with two underscores at each end, names of
+map says that the call reaches one of them; a name that only a module shares, on the line of
+every method call when no other code defines it. Names with two underscores at each end, names of
 server arguments stay, and so do shared names of properties, module functions and classes.
 """
 
@@ -19,7 +20,7 @@ import importlib
 import inspect
 import re
 import warnings
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -126,9 +127,9 @@ def plan(code_map: CodeMap, tree: Path) -> Renaming:
     names |= {method for c in code_map.classes for method, _ in c.methods}
     names -= {n for n in names if not n.isidentifier() or (n[:2] == n[-2:] == "__")}
     names -= set().union(*(f.settings for f in facts.values()))
-    foreign = TORCH | _python_names() | _module_names(tree)
-    shared = names & foreign.union(*(f.outside for f in facts.values()))
-    new, lines = _new_names(names), _shared_lines(code_map, facts, shared)
+    foreign = (TORCH | _python_names()).union(*(f.outside for f in facts.values()))
+    shared = names & (foreign | _module_names(tree))
+    new, lines = _new_names(names), _shared_lines(code_map, facts, shared, shared - foreign)
     held = {name for by_line in lines.values() for found in by_line.values() for name in found}
     return Renaming(
         everywhere={n: new[n] for n in sorted(names - shared)},
@@ -204,6 +205,7 @@ class _Facts:
     methods: tuple[_Method, ...]
     outside: frozenset[str]
     settings: frozenset[str]
+    defined: tuple[str, ...]
     called: dict[tuple[int, str], int]
 
 
@@ -222,6 +224,11 @@ def _facts(path: Path) -> _Facts:
         ),
         outside=frozenset(_outside_names(nodes)),
         settings=frozenset(name for c in classes if c.name == SETTINGS for name in _fields(c)),
+        defined=tuple(
+            n.name
+            for n in nodes
+            if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        ),
         called={
             (node.lineno, node.func.attr): node.func.end_lineno or node.lineno
             for node in nodes
@@ -286,9 +293,12 @@ def _python_names() -> set[str]:
 
 
 def _shared_lines(
-    code_map: CodeMap, facts: dict[str, _Facts], shared: set[str]
+    code_map: CodeMap, facts: dict[str, _Facts], shared: set[str], modular: set[str]
 ) -> dict[str, dict[int, frozenset[str]]]:
-    """Return where the shared names are SGLang's: definitions, and calls that reach them."""
+    """Return where the shared names are SGLang's: definitions, and calls that reach them.
+
+    ``modular`` are those that nothing but a module shares.
+    """
     found: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
     family = _family({c.name for c in code_map.classes}, facts.values())
     defined = set()
@@ -303,7 +313,21 @@ def _shared_lines(
             called = facts[edge.span.file].called
             line = called.get((edge.span.line, name), edge.span.line)
             found[edge.span.file][line].add(name)
+    own = modular & _only_methods(family, facts.values())
+    for file, module in facts.items():
+        for (_, name), line in module.called.items():
+            if name in own:
+                found[file][line].add(name)
     return {f: {n: frozenset(w) for n, w in lines.items()} for f, lines in found.items()}
+
+
+def _only_methods(family: set[str], modules: Iterable[_Facts]) -> set[str]:
+    """Return the names that nothing but methods of the family's classes define."""
+    spare: Counter[str] = Counter()
+    for module in modules:
+        spare.update(module.defined)
+        spare.subtract(m.name for m in module.methods if m.holder in family)
+    return {name for name, count in spare.items() if count == 0}
 
 
 def _family(names: set[str], modules: Iterable[_Facts]) -> set[str]:

@@ -153,13 +153,18 @@ def test_guards_of_a_flag_are_all_compared() -> None:
 
 
 NAMES = fact("0.5.9-cond-canrun-return")["expect"]["terms"]
+WHOLE = " and\n ".join(NAMES)
+SPELT_OUT = Term("graph_key in self.graphs", span(RUNNER, 402), True, NAMES[0])
 CAN_RUN = Decision(
     "d",
     "can_run",
     symbol_id(RUNNER, "CudaGraphRunner.can_run"),
     span(RUNNER, 444, 450),
-    " and\n ".join(NAMES),
-    tuple(Term(name, span(RUNNER, 445 + i), True) for i, name in enumerate(NAMES)),
+    WHOLE,
+    (
+        *(Term(name, span(RUNNER, 445 + i), True, WHOLE) for i, name in enumerate(NAMES)),
+        SPELT_OUT,
+    ),
     phases=(PhaseName.VERIFY,),
 )
 
@@ -171,7 +176,7 @@ def test_right_decision() -> None:
 @pytest.mark.parametrize(
     ("change", "word"),
     [
-        ({"terms": CAN_RUN.terms[:-1]}, "terms in order"),
+        ({"terms": CAN_RUN.terms[1:]}, "terms in order"),
         ({"terms": CAN_RUN.terms[::-1]}, "terms in order"),
         ({"text": "is_bs_supported"}, "no term"),
         ({"phases": ()}, "gates"),

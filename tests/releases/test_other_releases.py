@@ -224,11 +224,24 @@ EDGES = [
 ]  # fmt: skip
 
 
+# scheduler.py builds this target worker while overlap is on; what turns it off for
+# speculation is argument handling (0.4.10 server_args.py:497, 0.5.3:1061 and 1134), which a
+# scan without launch arguments does not follow.
+OVERLAPPED = {
+    ("0.4.10", 231): "TpModelWorkerClient.forward_batch_generation",
+    ("0.5.3", 231): "TpModelWorkerClient.forward_batch_generation",
+}
+
+
 @pytest.mark.parametrize(("release", "file", "line", "caller", "callee"), EDGES)
 def test_call(release: str, file: str, line: int, caller: str, callee: Place) -> None:
     code_map = map_of(release)
     sites = edges_at(code_map, SPEC + file, line, caller)
-    assert {callee} in [places(code_map, site.callees) for site in sites]
+    answers = [
+        {p for p in places(code_map, s.callees) if OVERLAPPED.get((release, p.line)) != p.qualname}
+        for s in sites
+    ]
+    assert {callee} in answers
 
 
 def test_0_5_3_ngram_verifies_under_its_mode() -> None:

