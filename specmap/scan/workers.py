@@ -7,9 +7,19 @@ constructor is handed another object with that same method (the target worker).
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from specmap.codemap.condition import FALSE, Condition, all_of, any_of, simplify
+from specmap.codemap.condition import (
+    FALSE,
+    Atom,
+    AtomKind,
+    Condition,
+    Leaf,
+    all_of,
+    any_of,
+    simplify,
+)
 from specmap.codemap.graph import Factory
 from specmap.codemap.source import Span
 from specmap.scan.guards import Bound, Path
@@ -114,9 +124,68 @@ class WorkerFinder:
                 if arm.condition not in driven.conditions:
                     driven.conditions.append(arm.condition)
                 driven.sites.append(site)
+        found = found or self._registered()
         for cls, driven in found.items():
             self._resolver.stands_for(cls, driven.instance)
         return sorted(found.values(), key=lambda d: d.instance.cls.id)
+
+    def _registered(self) -> dict[ClassInfo, Driven]:
+        """The workers of a registry whose choice cannot be read from the source.
+
+        The scheduler's call still shows what it passes: a class of the speculative folder
+        with an entry whose constructor takes the target worker by that name can be meant.
+        """
+        found: dict[ClassInfo, Driven] = {}
+        for scheduler in self.schedulers:
+            for origin, names in self._builds(scheduler):
+                for module in self._resolver.tree.modules_under(
+                    self._resolver.vocabulary.speculative
+                ):
+                    for cls in module.classes.values():
+                        driven = self._candidate(cls, names, scheduler, origin)
+                        if driven is not None:
+                            found.setdefault(cls, driven)
+        return found
+
+    def _builds(self, scheduler: Instance) -> Iterator[tuple[Origin, set[str]]]:
+        """Calls that the scheduler keeps and hands a worker to, with that argument's names."""
+        for cls in self._resolver.types.mro(scheduler.cls):
+            for attribute in sorted(cls.stores):
+                for kept in self._resolver.attributes.stores(scheduler, attribute):
+                    store = kept.store
+                    if isinstance(store.value, ast.Call):
+                        names = self._worker_arguments(store.value, store.scope)
+                        if names:
+                            yield Origin(store.value, store.scope), names
+
+    def _worker_arguments(self, call: ast.Call, scope: Scope) -> set[str]:
+        names: set[str] = set()
+        for keyword in call.keywords:
+            for arm in self._resolver.evaluate(keyword.value, scope):
+                if keyword.arg is not None and self._has_entry(arm.value):
+                    names.add(keyword.arg)
+                elif keyword.arg is None and isinstance(arm.value, Table):
+                    names |= {
+                        str(key)
+                        for key, arms in arm.value.entries
+                        if any(self._has_entry(a.value) for a in arms)
+                    }
+        return names
+
+    def _candidate(
+        self, cls: ClassInfo, names: set[str], scheduler: Instance, origin: Origin
+    ) -> Driven | None:
+        types = self._resolver.types
+        init = types.method(cls, "__init__")
+        entries = (types.method(cls, site.name) for site in self.sites)
+        entry = next((e for e in entries if e is not None), None)
+        if entry is None or init is None or types.is_abstract(cls):
+            return None
+        if not names & set(init.positions):
+            return None
+        instance = Instance(cls, f"registry:{cls.id}", scheduler, origin, "registry")
+        chosen = Leaf(Atom("registered for the speculative algorithm", AtomKind.UNKNOWN))
+        return Driven(instance, entry, [chosen], list(self.sites))
 
     def _is_worker(self, instance: Instance) -> bool:
         """Whether the constructor was handed another object with an entry method."""

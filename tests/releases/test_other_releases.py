@@ -298,3 +298,13 @@ def test_0_5_20_uno_drafts_and_verifies_with_one_call() -> None:
     file, caller = SPEC + "uno_worker_v2.py", "UnoWorkerV2._run_target_block"
     (site,) = edges_at(map_of("0.5.20"), file, 325, caller)
     assert {str(p) for p in site.phases} == {"draft", "verify"}
+
+
+@pytest.mark.parametrize("release", ["0.5.6"])
+def test_workers_of_a_registry(release: str) -> None:
+    """0.5.6 spec_info.py registers a factory for each algorithm, for example
+    ``register_speculative_algorithm("NGRAM", worker_cls=_create_ngram_worker, ...)``; the
+    scheduler only calls ``self.spec_algorithm.create_draft_worker(**draft_worker_kwargs)``
+    (scheduler.py:347)."""
+    names = {worker.name for worker in map_of(release).workers if worker.reachable}
+    assert {"EAGLEWorker", "EAGLEWorkerV2", "StandaloneWorker", "NGRAMWorker"} <= names
