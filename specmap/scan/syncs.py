@@ -98,8 +98,6 @@ class SyncFinder:
         line = self._resolver.types.mro(walk.worker.cls)
         found: list[FoundSync] = []
         for activation, at in met.values():
-            if self._is_foreign(activation.function):
-                continue
             inside = captured(activation)
             owner = activation.function.owner
             own = owner is not None and (owner in line or owner.name in made)
@@ -116,14 +114,6 @@ class SyncFinder:
                     )
                 )
         return found
-
-    def _is_foreign(self, function: FunctionInfo) -> bool:
-        """Whether the code belongs to another platform's backend."""
-        name = function.module.name
-        return any(
-            platform != self._resolver.platform and name.startswith(module)
-            for platform, module in self._resolver.vocabulary.platform_modules
-        )
 
     def _syncing(self, subtree: Subtree) -> list[Activation]:
         """The functions of a shared subtree that hold a synchronisation."""
