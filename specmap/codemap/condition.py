@@ -45,11 +45,12 @@ class Atom:
 class Leaf:
     """A condition that is one atom."""
 
-    __slots__ = ("_hash", "atom")
+    __slots__ = ("_hash", "atom", "negation")
     __match_args__ = ("atom",)
 
     def __init__(self, atom: Atom) -> None:
         self.atom = atom
+        self.negation: Not | None = None
         self._hash = hash(atom)
 
     def __hash__(self) -> int:
@@ -147,6 +148,24 @@ def is_marked(term: Condition) -> bool:
 TRUE: Condition = All(())
 FALSE: Condition = AnyOf(())
 
+_LEAVES: dict[tuple[str, AtomKind, Span | None], Leaf] = {}
+
+
+def leaf(text: str, kind: AtomKind, span: Span | None = None) -> Leaf:
+    """Return the condition that is one test, the same object for the same test and place."""
+    key = (text, kind, span)
+    if key not in _LEAVES:
+        if len(_LEAVES) >= _MAX_JOINS:
+            _LEAVES.clear()
+        _LEAVES[key] = Leaf(Atom(text, kind, span))
+    return _LEAVES[key]
+
+
+# Scans build the same conditions over and over: what was joined before is looked up by the
+# identity of its terms, which the entry keeps alive. Past this size the table starts anew.
+_MAX_JOINS = 1 << 18
+_JOINS: dict[tuple[object, ...], tuple[tuple[Condition, ...], Condition]] = {}
+
 # boolean.py's absorption is quadratic and its distribution exponential; past this many
 # different atoms only the unit rule below is applied.
 _MAX_ATOMS = 8
@@ -165,18 +184,36 @@ def any_of(*terms: Condition) -> Condition:
 def _join(
     kind: type[All] | type[AnyOf], other: type[All] | type[AnyOf], terms: tuple[Condition, ...]
 ) -> Condition:
+    key = (kind, *map(id, terms))
+    known = _JOINS.get(key)
+    if known is not None:
+        return known[1]
+    if len(_JOINS) >= _MAX_JOINS:
+        _JOINS.clear()
+    joined = _joined(kind, other, terms)
+    _JOINS[key] = (terms, joined)
+    return joined
+
+
+def _joined(
+    kind: type[All] | type[AnyOf], other: type[All] | type[AnyOf], terms: tuple[Condition, ...]
+) -> Condition:
     flat: dict[Condition, None] = {}
     for term in terms:
         if isinstance(term, kind):
             flat.update(dict.fromkeys(term.terms))
         elif isinstance(term, other) and not term.terms:
-            return other(())
+            return term
         else:
             flat[term] = None
     for term in flat:
         if isinstance(term, Not) and term.term in flat:
-            return other(())
-    return next(iter(flat)) if len(flat) == 1 else kind(tuple(flat))
+            return FALSE if kind is All else TRUE
+    if len(flat) == 1:
+        return next(iter(flat))
+    if not flat:
+        return TRUE if kind is All else FALSE
+    return kind(tuple(flat))
 
 
 def negate(term: Condition) -> Condition:
@@ -184,7 +221,9 @@ def negate(term: Condition) -> Condition:
     if isinstance(term, Not):
         return term.term
     if isinstance(term, Leaf):
-        return Not(term)
+        if term.negation is None:
+            term.negation = Not(term)
+        return term.negation
     if term.negation is None:
         inner = tuple(negate(t) for t in term.terms)
         opposite = any_of(*inner) if isinstance(term, All) else all_of(*inner)

@@ -11,6 +11,7 @@ from specmap.codemap.verdict import PhaseName
 from specmap.scan.decisions import Decisions, Route
 from specmap.scan.met import Ahead, Met, functions_of
 from specmap.scan.module import last_name
+from specmap.scan.nodes import nodes_in
 from specmap.scan.phases import Phases, is_idle
 from specmap.scan.resolver import Resolver
 from specmap.scan.values import Instance, Scope
@@ -82,7 +83,7 @@ class AskedFinder:
 
     def _runners(self, route: Route, scope: Scope) -> frozenset[Instance]:
         found = set()
-        for call in ast.walk(route.node):
+        for call in nodes_in(route.node):
             if not (isinstance(call, ast.Call) and last_name(call.func) in self._names):
                 continue
             if isinstance(call.func, ast.Attribute):

@@ -60,9 +60,11 @@ class CaptureWalks:
         walk.run(method)
         self.walks.append(walk)
         for met in functions_of(walk):
+            if met.function in self.captured:
+                continue
             span = self._captured_from(met.chain)
             if span is not None:
-                self.captured.setdefault(met.function, span)
+                self.captured[met.function] = span
 
     def _captured_from(self, chain: tuple[Hop, ...]) -> Span | None:
         """The call by which a captured body (a function nested in a capture method) starts."""

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 from specmap.codemap.condition import (
     FALSE,
     TRUE,
-    Atom,
     AtomKind,
     Condition,
-    Leaf,
     all_of,
     any_of,
+    leaf,
     negate,
 )
 from specmap.scan.values import (
@@ -61,9 +60,9 @@ class Comparisons:
         text = self._resolver.reduced_text(node, scope)
         same = self._resolver.vocabulary.same.get(text)
         if same is not None:
-            leaf = Leaf(Atom(same.removeprefix("not "), AtomKind.LAUNCH, module.span(node)))
-            return negate(leaf) if same.startswith("not ") else leaf
-        return Leaf(Atom(text, self._resolver.kind_of_node(node, scope), module.span(node)))
+            found = leaf(same.removeprefix("not "), AtomKind.LAUNCH, module.span(node))
+            return negate(found) if same.startswith("not ") else found
+        return leaf(text, self._resolver.kind_of_node(node, scope), module.span(node))
 
     def _equality(
         self, node: ast.Compare, left: ast.expr, right: ast.expr, scope: Scope
@@ -75,16 +74,16 @@ class Comparisons:
         second = self._resolver.evaluate(right, scope)
         parts: list[Condition] = []
         settled = False
-        leaf = self.leaf(node, scope)
+        itself = self.leaf(node, scope)
         negative = isinstance(node.ops[0], ast.IsNot | ast.NotEq)
         for a in first:
             for b in second:
                 same = self._same(a.value, b.value)
                 settled = settled or same is not None
-                open_ = negate(leaf) if negative else leaf
+                open_ = negate(itself) if negative else itself
                 part = open_ if same is None else TRUE if same else FALSE
                 parts.append(all_of(a.condition, b.condition, part))
-        found = settle_absence(any_of(*parts), negate(leaf) if negative else leaf)
+        found = settle_absence(any_of(*parts), negate(itself) if negative else itself)
         return found if settled else None
 
     def _same(self, a: Value, b: Value) -> bool | None:

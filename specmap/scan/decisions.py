@@ -15,6 +15,7 @@ from specmap.codemap.condition import FALSE, TRUE
 from specmap.codemap.graph import Decision, Term
 from specmap.scan.guards import Bound, Choice, Execution, Exit, Path, Test
 from specmap.scan.module import FunctionInfo, Module, last_name
+from specmap.scan.nodes import nodes_in
 from specmap.scan.resolver import Resolver
 from specmap.scan.values import EnumMember, Instance, Scope
 
@@ -138,7 +139,7 @@ class Decisions:
         module = function.module
         for node, scope, _ in self._execution(function).expressions:
             if not any(
-                isinstance(n, ast.Call) and last_name(n.func) in names for n in ast.walk(node)
+                isinstance(n, ast.Call) and last_name(n.func) in names for n in nodes_in(node)
             ):
                 continue
             if isinstance(node, ast.Call) and last_name(node.func) not in ("bool", *names):

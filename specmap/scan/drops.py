@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from specmap.codemap.graph import Flag, FlagStatus
 from specmap.scan.module import FunctionInfo, last_name
+from specmap.scan.nodes import nodes_in
 from specmap.scan.resolver import Resolver
 from specmap.scan.values import FunctionRef, Instance, Scope
 from specmap.scan.walked import Activation
@@ -57,10 +58,10 @@ class Drops:
         return None
 
     def _returned_name(self, function: FunctionInfo, index: int) -> str | None:
-        for node in ast.walk(function.node):
-            if isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple):
-                if index < len(node.value.elts):
-                    name = last_name(node.value.elts[index])
+        for value in function.facts.returned:
+            if isinstance(value, ast.Tuple):
+                if index < len(value.elts):
+                    name = last_name(value.elts[index])
                     if name in self._results:
                         return name
         return None
@@ -106,7 +107,7 @@ def reports(function: FunctionInfo, results: frozenset[str]) -> Iterator[ast.key
 
 
 def _assigned_line(function: FunctionInfo, name: str) -> int | None:
-    for node in ast.walk(function.node):
+    for node in nodes_in(function.node):
         if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store):
             return node.lineno
     return None
@@ -117,19 +118,19 @@ def _first_partial_read(function: FunctionInfo, name: str, field: str) -> ast.st
     the record goes on whole."""
     attributes: set[int] = set()
     first: ast.stmt | None = None
-    for node in ast.walk(function.node):
+    for node in nodes_in(function.node):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             if node.value.id == name:
                 if node.attr == field:
                     return None
                 attributes.add(id(node.value))
-    for node in ast.walk(function.node):
+    for node in nodes_in(function.node):
         if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
             if id(node) not in attributes:
                 return None
-    for statement in ast.walk(function.node):
+    for statement in nodes_in(function.node):
         if isinstance(statement, ast.Assign | ast.Expr | ast.Return | ast.AugAssign):
-            reads = any(id(n) in attributes for n in ast.walk(statement))
+            reads = any(id(n) in attributes for n in nodes_in(statement))
             if reads and (first is None or statement.lineno < first.lineno):
                 first = statement
     return first

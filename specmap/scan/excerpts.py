@@ -19,6 +19,7 @@ import libcst as cst
 
 from specmap.codemap.graph import CallEdge, CodeMap, Function, Problem
 from specmap.scan.index import Tree
+from specmap.scan.nodes import children
 
 _LONGEST = 200
 # Stands above a method, so that it keeps its indentation: a dedent would change its strings.
@@ -124,7 +125,7 @@ def _depth(tree: ast.AST) -> int:
     while pending:
         node, depth = pending.pop()
         deepest = max(deepest, depth)
-        pending += [(child, depth + 1) for child in ast.iter_child_nodes(node)]
+        pending += [(child, depth + 1) for child in children(node)]
     return deepest
 
 

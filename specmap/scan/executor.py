@@ -25,8 +25,11 @@ from specmap.scan.guards import (
     Unseen,
 )
 from specmap.scan.module import FunctionInfo
+from specmap.scan.nodes import children, nodes_in
 from specmap.scan.parse import collect_import
-from specmap.scan.values import Frame, FunctionRef, Scope, only
+from specmap.scan.values import Facts, Frame, FunctionRef, Scope, only
+
+_NO_FACTS: Facts = {}
 
 
 class Executor:
@@ -35,12 +38,21 @@ class Executor:
     def __init__(self, frame: Frame) -> None:
         self.frame = frame
         self.result = Execution(frame)
+        self._scope = Scope(frame)
         self._exits: list[Path] = []
         self._left_loop: list[list[Mapping[str, Binding]]] = []
 
+    @property
+    def facts(self) -> Facts:
+        """What is known about the batch at this point."""
+        return _NO_FACTS
+
     def scope(self, env: Mapping[str, Binding]) -> Scope:
-        """Return the scope for expressions evaluated now."""
-        return Scope(self.frame, env)
+        """Return the scope for expressions evaluated now; one as long as nothing changed."""
+        last, facts = self._scope, self.facts
+        if last.env is not env or last.facts is not facts:
+            self._scope = Scope(self.frame, env, facts)
+        return self._scope
 
     def on_expression(self, node: ast.expr, scope: Scope, path: Path) -> None:
         """Note an expression that is evaluated at this point."""
@@ -49,9 +61,6 @@ class Executor:
     def on_store(self, store: Store) -> None:
         """Note an attribute assignment."""
         self.result.stores.append(store)
-
-    def on_statement(self, node: ast.stmt, scope: Scope, path: Path) -> None:
-        """See a statement before it runs."""
 
     def decide(self, node: ast.expr, scope: Scope) -> bool | None:
         """Return the truth of a branch test when it is known; ``None`` keeps both arms."""
@@ -77,7 +86,6 @@ class Executor:
         self, node: ast.stmt, env: Mapping[str, Binding], path: Path
     ) -> tuple[Mapping[str, Binding], Path | None]:
         """Run one statement."""
-        self.on_statement(node, self.scope(env), path)
         if isinstance(node, ast.If):
             return self._if(node, env, path)
         if isinstance(node, ast.For | ast.AsyncFor | ast.While):
@@ -112,7 +120,7 @@ class Executor:
         elif isinstance(node, ast.Return):
             if node.value is not None:
                 self.on_expression(node.value, scope, path)
-            self.result.returns.append(Return(node.value, self.scope(env), path))
+            self.result.returns.append(Return(node.value, scope, path))
             self._exits.append(path)
             return env, None
         elif isinstance(node, ast.Raise):
@@ -155,7 +163,7 @@ class Executor:
         if function is None or not function.facts.has_walrus:
             return env
         for inner in _expressions(node):
-            for part in ast.walk(inner):
+            for part in nodes_in(inner):
                 if isinstance(part, ast.NamedExpr):
                     env = self._bind(part.target, part.value, scope, path, env, ())
         return env
@@ -354,6 +362,6 @@ def _expressions(node: ast.stmt | ast.expr) -> Iterator[ast.expr]:
     if isinstance(node, ast.expr):
         yield node
         return
-    for child in ast.iter_child_nodes(node):
+    for child in children(node):
         if isinstance(child, ast.expr):
             yield child

@@ -51,9 +51,9 @@ class Expressions:
         if isinstance(node, ast.Name):
             found = self._resolver.names.name(node.id, scope)
             return self._settled(found, node, scope)
-        known = scope.known.get(node)
-        if known is not None:
-            return known
+        known = scope.known
+        if known is not None and node in known:
+            return known[node]
         if self._depth > _MAX_DEPTH:
             return self.opaque(node, scope, "nested too deep")
         memo = self._resolver.memo
@@ -68,6 +68,8 @@ class Expressions:
             memo.lowest = min(outer, memo.lowest)
         settled = self._settled(found, node, scope)
         if found and not tentative:
+            if scope.known is None:
+                scope.known = {}
             scope.known[node] = settled
         return settled
 

@@ -13,6 +13,7 @@ from specmap.scan.drops import Drops, reports
 from specmap.scan.guards import Bound, Path
 from specmap.scan.met import Met
 from specmap.scan.module import last_name
+from specmap.scan.nodes import nodes_in
 from specmap.scan.phases import Phases, is_idle
 from specmap.scan.records import guards_of
 from specmap.scan.resolver import Resolver
@@ -60,7 +61,7 @@ class Flags:
     def _places(self, met: Met) -> Iterator[_Place]:
         activation = met.activation
         for seen in activation.seen:
-            for node in ast.walk(seen.node):
+            for node in nodes_in(seen.node):
                 if not isinstance(node, ast.Call):
                     continue
                 for keyword in node.keywords:
@@ -80,8 +81,8 @@ class Flags:
     def _assigned(self, met: Met) -> Iterator[_Place]:
         """Assignments whose target is a flag: a name, an attribute, a place in a tuple."""
         activation = met.activation
-        for statement in ast.walk(activation.function.node):
-            if not isinstance(statement, ast.Assign):
+        for statement in activation.function.facts.assigns:
+            if not any(self._is_flag(target) for target in statement.targets):
                 continue
             seen = next((s for s in activation.seen if s.node is statement.value), None)
             if seen is None:
@@ -93,6 +94,10 @@ class Flags:
                         yield _Place(
                             name, node, value, seen.scope, seen.path, passes, False, position
                         )
+
+    def _is_flag(self, target: ast.expr) -> bool:
+        items = target.elts if isinstance(target, ast.Tuple) else [target]
+        return any(last_name(item) in self._names for item in items)
 
     def _returned(self, met: Met) -> Iterator[_Place]:
         """Old releases hand the flag on as one position of a returned tuple."""
@@ -115,10 +120,9 @@ class Flags:
 
     def _flag_position(self, activation: Activation) -> int | None:
         """The position at which some return of the function names a flag."""
-        assert activation.run is not None
-        for node in ast.walk(activation.function.node):
-            if isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple):
-                for index, item in enumerate(node.value.elts):
+        for value in activation.function.facts.returned:
+            if isinstance(value, ast.Tuple):
+                for index, item in enumerate(value.elts):
                     if (
                         isinstance(item, ast.Name | ast.Attribute)
                         and last_name(item) in self._results
@@ -168,7 +172,7 @@ class Flags:
         if isinstance(constant, bool):
             return FlagStatus.CONSTANT
         decisions = self._resolver.vocabulary.decisions
-        for node in ast.walk(place.value):
+        for node in nodes_in(place.value):
             if isinstance(node, ast.Call) and last_name(node.func) in decisions:
                 return FlagStatus.COMPUTED
         if isinstance(place.value, ast.BoolOp | ast.Compare | ast.UnaryOp):
@@ -182,7 +186,7 @@ class Flags:
             return None
         if status is FlagStatus.COMPUTED:
             decisions = self._resolver.vocabulary.decisions
-            for node in ast.walk(place.value):
+            for node in nodes_in(place.value):
                 if isinstance(node, ast.Call) and last_name(node.func) in decisions:
                     return node.lineno
             return place.value.lineno
@@ -243,9 +247,8 @@ class Flags:
 
     def _is_tested(self, place: _Place, activation: Activation) -> bool:
         """Whether the flag is read by a test of the function: then it chooses a path."""
-        for node in ast.walk(activation.function.node):
-            if isinstance(node, ast.If | ast.IfExp) and _reads(node.test, place.name):
-                return True
+        if any(_reads(test, place.name) for test in activation.function.facts.tests):
+            return True
         return isinstance(place.node, ast.Attribute)
 
     def _phase(self, place: _Place, walk: Walk, met: Met, status: FlagStatus) -> str:
@@ -300,11 +303,12 @@ class Flags:
     def _dropped(self, walk: Walk, met: Met) -> Iterator[Flag]:
         """Calls whose result carries a flag that the function never reads nor hands on."""
         activation = met.activation
-        for statement in ast.walk(activation.function.node):
-            if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Call):
+        by_node = {id(seen.node): seen for seen in reversed(activation.seen)}
+        for statement in activation.function.facts.assigns:
+            seen = by_node.get(id(statement.value))
+            if seen is None or not isinstance(statement.value, ast.Call):
                 continue
-            seen = next((s for s in activation.seen if s.node is statement.value), None)
-            if seen is None or len(statement.targets) != 1:
+            if len(statement.targets) != 1:
                 continue
             target = statement.targets[0]
             flag = self._drops.by(target, statement, seen.scope, activation)
@@ -336,5 +340,5 @@ def _targets(
 
 def _reads(node: ast.expr, name: str) -> bool:
     return any(
-        isinstance(n, ast.Name | ast.Attribute) and last_name(n) == name for n in ast.walk(node)
+        isinstance(n, ast.Name | ast.Attribute) and last_name(n) == name for n in nodes_in(node)
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 
+from specmap.scan.nodes import nodes_in
 from specmap.scan.values import Arms, Frame, Scope
 
 
@@ -115,6 +116,6 @@ class Execution:
         line = node.lineno
         for root, scope, path in self.expressions:
             inside = root.lineno <= line <= (root.end_lineno or root.lineno)
-            if inside and any(inner is node for inner in ast.walk(root)):
+            if inside and any(inner is node for inner in nodes_in(root)):
                 return scope, path
         return None

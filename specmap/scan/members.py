@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from specmap.scan.module import ClassInfo, FunctionInfo, Module
+from specmap.scan.nodes import nodes_in
 from specmap.scan.values import (
     NONE,
     Arms,
@@ -183,7 +184,7 @@ class Members:
         method = self._resolver.types.method(cls, "__getattr__")
         if method is None:
             return None
-        for node in ast.walk(method.node):
+        for node in nodes_in(method.node):
             if isinstance(node, ast.Return) and isinstance(node.value, ast.Call):
                 call = node.value
                 if getattr(call.func, "id", "") == "getattr" and call.args:

@@ -13,9 +13,22 @@ from specmap.scan.phases import Phases
 from specmap.scan.resolver import Resolver
 from specmap.scan.values import Value
 from specmap.scan.walk import Walk
-from specmap.scan.walked import Activation, Hop, Use
+from specmap.scan.walked import Activation, Hop, Subtree
 
 _Place = tuple[FunctionInfo, Value | None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Way:
+    """How a walk comes to shared code: the chain of the use, seen from the use around it."""
+
+    hops: tuple[Hop, ...]
+    skipped: int = 0
+    outer: _Way | None = None
+
+    def chain(self) -> tuple[Hop, ...]:
+        """Return the whole chain from the walk's entry."""
+        return self.hops if self.outer is None else self.outer.chain() + self.hops[self.skipped :]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,8 +40,13 @@ class Met:
     """
 
     activation: Activation
-    chain: tuple[Hop, ...]
+    way: _Way
     passes: int | None = None
+
+    @property
+    def chain(self) -> tuple[Hop, ...]:
+        """The calls that lead to the function."""
+        return self.way.chain()
 
     @property
     def function(self) -> FunctionInfo:
@@ -53,24 +71,23 @@ def functions_of(walk: Walk) -> Iterator[Met]:
     Code deep inside shared code is told apart by its position among the passes only.
     """
     for activation in walk.activations:
-        yield Met(activation, activation.chain)
-    direct = {id(use) for use in walk.used}
-    seen: set[tuple[int, int, ast.Call | None]] = set()
-    pending = list(reversed(walk.used))
-    while pending:
-        use = pending.pop()
-        node = use.chain[-1].node if id(use) in direct else None
-        key = (id(use.subtree), use.passes, node)
+        yield Met(activation, _Way(activation.chain))
+    seen: set[tuple[Subtree, int, ast.Call | None]] = set()
+    pending = [(use.subtree, use.passes, use.chain[-1].node, _Way(use.chain)) for use in walk.used]
+    pending.reverse()
+    deep: list[tuple[Subtree, int, None, _Way]] = []
+    while pending or deep:
+        subtree, passes, node, way = deep.pop() if deep else pending.pop()
+        key = (subtree, passes, node)
         if key in seen:
             continue
         seen.add(key)
-        depth = len(use.subtree.activations[0].chain)
-        for activation in use.subtree.activations:
-            yield Met(activation, use.chain + activation.chain[depth:], use.passes)
-        pending += [
-            Use(inner.subtree, use.passes, use.chain + inner.chain[depth:])
-            for inner in reversed(use.subtree.inner)
-        ]
+        depth = len(subtree.activations[0].chain)
+        for activation in subtree.activations:
+            yield Met(activation, _Way(activation.chain, depth, way), passes)
+        for inner in reversed(subtree.inner):
+            if (inner.subtree, passes, None) not in seen:
+                deep.append((inner.subtree, passes, None, _Way(inner.chain, depth, way)))
 
 
 class Ahead:

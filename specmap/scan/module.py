@@ -11,6 +11,7 @@ from functools import cached_property
 from io import BytesIO
 
 from specmap.codemap.source import Span, symbol_id
+from specmap.scan.nodes import nodes_in
 
 _WORDS = re.compile(r"\w+")
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -179,17 +180,20 @@ class ClassInfo:
 
 @dataclass(eq=False, slots=True)
 class BodyFacts:
-    """What one walk over a function's nodes tells: stores by attribute, calls, walrus."""
+    """What one pass over a function's nodes tells: stores by attribute, calls, tests."""
 
     stores: set[str] = field(default_factory=set)
     outside: set[str] = field(default_factory=set)
     calls: list[ast.Call] = field(default_factory=list)
+    assigns: list[ast.Assign] = field(default_factory=list)
+    tests: list[ast.expr] = field(default_factory=list)
+    returned: list[ast.expr] = field(default_factory=list)
     has_walrus: bool = False
 
 
 def _body_facts(function: FunctionNode) -> BodyFacts:
     facts = BodyFacts()
-    for node in ast.walk(function):
+    for node in nodes_in(function):
         if isinstance(node, ast.Attribute):
             if isinstance(node.ctx, ast.Store):
                 facts.stores.add(node.attr)
@@ -203,6 +207,13 @@ def _body_facts(function: FunctionNode) -> BodyFacts:
         elif isinstance(node, ast.Subscript):
             if isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Attribute):
                 facts.stores.add(node.value.attr)
+        elif isinstance(node, ast.Assign):
+            facts.assigns.append(node)
+        elif isinstance(node, ast.If | ast.IfExp):
+            facts.tests.append(node.test)
+        elif isinstance(node, ast.Return):
+            if node.value is not None:
+                facts.returned.append(node.value)
         elif isinstance(node, ast.NamedExpr):
             facts.has_walrus = True
     return facts
@@ -244,7 +255,7 @@ class Module:
     @cached_property
     def _tests(self) -> dict[int, ast.stmt]:
         found: dict[int, ast.stmt] = {}
-        for node in ast.walk(self.tree):
+        for node in nodes_in(self.tree):
             if isinstance(node, ast.If | ast.While):
                 found[id(node.test)] = node
         return found

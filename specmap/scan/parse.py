@@ -7,6 +7,7 @@ import tokenize
 from io import BytesIO
 
 from specmap.scan.module import ClassInfo, FunctionInfo, Module, last_name
+from specmap.scan.nodes import nodes_in
 
 
 def parse_module(file: str, data: bytes) -> Module:
@@ -63,11 +64,11 @@ def _collect(module: Module, body: list[ast.stmt]) -> None:
 
 def _collect_globals(module: Module, function: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
     """Note values that a function assigns to a name it declares ``global``."""
-    names = {n for s in ast.walk(function) if isinstance(s, ast.Global) for n in s.names}
+    names = {n for s in nodes_in(function) if isinstance(s, ast.Global) for n in s.names}
     if not names:
         return
     local: dict[str, tuple[str, str | None]] = {}
-    for node in ast.walk(function):
+    for node in nodes_in(function):
         if isinstance(node, ast.Import | ast.ImportFrom):
             collect_import(module, node, local)
         elif isinstance(node, ast.Assign):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
 
 from specmap.codemap.condition import AtomKind, Condition
 from specmap.scan.access import Access
@@ -12,7 +11,7 @@ from specmap.scan.calls import Calls
 from specmap.scan.comparisons import Comparisons
 from specmap.scan.executor import Executor
 from specmap.scan.expressions import Expressions
-from specmap.scan.guards import Binding, Execution, Path
+from specmap.scan.guards import Execution, Path
 from specmap.scan.index import Tree
 from specmap.scan.members import Members
 from specmap.scan.memo import Memo
@@ -48,8 +47,9 @@ class _FactExecutor(Executor):
         super().__init__(frame)
         self._facts = facts
 
-    def scope(self, env: Mapping[str, Binding]) -> Scope:
-        return Scope(self.frame, env, self._facts)
+    @property
+    def facts(self) -> Facts:
+        return self._facts
 
 
 class Resolver:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from specmap.scan import tensors
 from specmap.scan.module import FunctionInfo, last_name
+from specmap.scan.nodes import nodes_in
 from specmap.scan.resolver import Resolver
 from specmap.scan.tensortypes import CPU, HOST, UNKNOWN, Host, Tensor, Typed, joined
 from specmap.scan.values import External, Frame, FunctionRef, Opaque, Scope, Value
@@ -116,12 +117,12 @@ class Results:
         if function not in self._ambients:
             self._ambients[function] = {
                 id(inner): item.context_expr
-                for block in ast.walk(function.node)
+                for block in nodes_in(function.node)
                 if isinstance(block, ast.With)
                 for item in block.items
                 if isinstance(item.context_expr, ast.Call)
                 and last_name(item.context_expr.func) == "device"
-                for inner in ast.walk(block)
+                for inner in nodes_in(block)
                 if isinstance(inner, ast.Call)
             }
         return self._ambients[function].get(id(node))

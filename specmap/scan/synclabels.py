@@ -26,6 +26,7 @@ from specmap.scan import tensors
 from specmap.scan.guards import Binding, Bound, Choice, Path, Test
 from specmap.scan.idioms import Idiom
 from specmap.scan.module import FunctionInfo, last_name
+from specmap.scan.nodes import children, nodes_in
 from specmap.scan.resolver import Resolver
 from specmap.scan.values import Instance, Scope
 from specmap.scan.walked import Hop
@@ -42,14 +43,14 @@ class Body:
         self.tests: set[int] = set()
         self.masked: dict[int, tuple[ast.Subscript, ast.expr]] = {}
         self._parents: dict[int, ast.AST] = {}
-        for node in ast.walk(function.node):
+        for node in nodes_in(function.node):
             if isinstance(node, ast.If | ast.While | ast.Assert):
                 self.tests.add(id(node.test))
             elif isinstance(node, ast.Assign):
                 for target in node.targets:
                     if isinstance(target, ast.Subscript):
                         self.masked[id(target.slice)] = (target, node.value)
-            for child in ast.iter_child_nodes(node):
+            for child in children(node):
                 self._parents[id(child)] = node
 
     @cached_property
@@ -103,7 +104,7 @@ class Body:
             and isinstance(other.ctx, ast.Load)
             and other.lineno > node.lineno
             and ast.unparse(other) == text
-            for other in ast.walk(self.function.node)
+            for other in nodes_in(self.function.node)
         )
 
 
@@ -154,7 +155,7 @@ class Labels:
     def _twin(self, operand: ast.expr, scope: Scope) -> str | None:
         """The name under which the host keeps the same value, if it does."""
         suffixes = [w for w in self._resolver.vocabulary.cpu_names if w.startswith("_")]
-        for part in ast.walk(operand):
+        for part in nodes_in(operand):
             if isinstance(part, ast.Attribute):
                 for arm in self._resolver.evaluate(part.value, scope):
                     if isinstance(arm.value, Instance):
@@ -181,7 +182,7 @@ class Labels:
         yield from _places(node)
         if depth >= _MAX_DEPTH:
             return
-        for part in ast.walk(node):
+        for part in nodes_in(node):
             if isinstance(part, ast.Name):
                 for bound in _bindings(scope.env.get(part.id)):
                     if bound.node is not node:
@@ -192,7 +193,7 @@ def _is_argument(node: ast.expr, call: ast.Call) -> bool:
     """Whether a call takes the value; a cast and a method of the value only pass it on."""
     if last_name(call.func) in ("int", "float", "bool"):
         return False
-    return all(inner is not node for inner in ast.walk(call.func))
+    return all(inner is not node for inner in nodes_in(call.func))
 
 
 def _bindings(binding: Binding | None) -> Iterator[Bound]:
@@ -215,7 +216,7 @@ def _places(node: ast.expr) -> Iterator[str]:
         for part in node.args:
             yield from _places(part)
     else:
-        for child in ast.iter_child_nodes(node):
+        for child in children(node):
             if isinstance(child, ast.expr):
                 yield from _places(child)
 
@@ -240,6 +241,6 @@ def _holds(item: object, words: tuple[str, ...]) -> bool:
 def _mentions(path: Path, name: str) -> bool:
     return any(
         isinstance(item, Test)
-        and any(last_name(n) == name for n in ast.walk(item.node) if isinstance(n, ast.expr))
+        and any(last_name(n) == name for n in nodes_in(item.node) if isinstance(n, ast.expr))
         for item in path
     )

@@ -14,6 +14,7 @@ from specmap.scan.devices import Devices
 from specmap.scan.guards import Path, Test
 from specmap.scan.idioms import Idiom, Idioms
 from specmap.scan.module import FunctionInfo, last_name
+from specmap.scan.nodes import expressions_below
 from specmap.scan.records import guards_of
 from specmap.scan.resolver import Resolver
 from specmap.scan.synclabels import Body, Labels
@@ -181,7 +182,7 @@ class SyncFinder:
         elif isinstance(node, ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp):
             yield from self._comprehension(node, scope, path)
         else:
-            for child in _children(node):
+            for child in expressions_below(node):
                 yield from self._expression(child, scope, path, False)
             for idiom in self._idioms.at(node, scope):
                 yield idiom, scope, path
@@ -271,16 +272,6 @@ def _activations(subtree: Subtree) -> Iterator[Activation]:
         seen.add(id(current))
         yield from current.activations
         stack += [inner.subtree for inner in current.inner]
-
-
-def _children(node: ast.expr) -> Iterator[ast.expr]:
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.keyword | ast.FormattedValue):
-            yield child.value
-        elif isinstance(child, ast.Slice):
-            yield from (part for part in (child.lower, child.upper, child.step) if part)
-        elif isinstance(child, ast.expr):
-            yield child
 
 
 def merge(found: Mapping[str, list[FoundSync]]) -> tuple[HostSync, ...]:

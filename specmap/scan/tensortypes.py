@@ -6,6 +6,7 @@ import ast
 from dataclasses import dataclass
 
 from specmap.scan.guards import Binding, Bound, Path, Test
+from specmap.scan.nodes import nodes_in
 from specmap.scan.values import Scope
 
 CPU, CUDA, UNKNOWN = "cpu", "cuda", "unknown"
@@ -73,5 +74,5 @@ def asks_device(path: Path) -> bool:
     test = path[-1] if path else None
     if not isinstance(test, Test):
         return False
-    attributes = {n.attr for n in ast.walk(test.node) if isinstance(n, ast.Attribute)}
+    attributes = {n.attr for n in nodes_in(test.node) if isinstance(n, ast.Attribute)}
     return bool(attributes & {"is_cpu", "is_cuda", "device"})

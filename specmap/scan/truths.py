@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 from specmap.codemap.condition import (
     FALSE,
     TRUE,
-    Atom,
     AtomKind,
     Condition,
-    Leaf,
     all_of,
     any_of,
     atoms_of,
+    leaf,
     negate,
 )
 from specmap.scan.guards import Exit, Path, Test
@@ -43,13 +42,14 @@ class Truths:
 
     def truth(self, node: ast.expr, scope: Scope) -> Condition:
         """Return the condition under which a test is true."""
-        found = scope.truths.get(node)
-        if found is not None:
-            return found
+        if scope.truths is not None and node in scope.truths:
+            return scope.truths[node]
         memo = self._resolver.memo
         outer, memo.lowest = memo.lowest, NEVER
         found = self._truth(node, scope)
         if memo.lowest == NEVER:
+            if scope.truths is None:
+                scope.truths = {}
             scope.truths[node] = found
         memo.lowest = min(outer, memo.lowest)
         return found
@@ -80,7 +80,7 @@ class Truths:
         if isinstance(value, Const):
             return TRUE if value.value else FALSE
         if isinstance(value, Opaque):
-            return Leaf(Atom(value.text, value.kind, value.span))
+            return leaf(value.text, value.kind, value.span)
         if isinstance(value, External):
             return self._external_truth(value)
         if isinstance(value, Sequence) and value.items is not None:
@@ -89,10 +89,10 @@ class Truths:
 
     def _external_truth(self, value: External) -> Condition:
         if value.source is None:
-            return Leaf(Atom(value.name, AtomKind.UNKNOWN))
+            return leaf(value.name, AtomKind.UNKNOWN)
         module, node = value.source
         text = module.text(node)
-        return Leaf(Atom(text, self._resolver.kind_of(text), module.span(node)))
+        return leaf(text, self._resolver.kind_of(text), module.span(node))
 
     def condition(self, path: Path) -> Condition:
         """Return the conjunction of the tests on a path."""

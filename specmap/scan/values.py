@@ -65,7 +65,7 @@ class Frame:
         return "<".join(parts)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Scope:
     """Where an expression is evaluated: a frame, its local names, and what a walk knows.
 
@@ -76,8 +76,8 @@ class Scope:
     frame: Frame
     env: Mapping[str, Binding] = field(default_factory=dict)
     facts: Facts = field(default_factory=dict)
-    known: dict[ast.expr, Arms] = field(default_factory=dict)
-    truths: dict[ast.expr, Condition] = field(default_factory=dict)
+    known: dict[ast.expr, Arms] | None = None
+    truths: dict[ast.expr, Condition] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +270,7 @@ def only(value: Value) -> Arms:
 def under(arms: Arms, condition: Condition) -> Arms:
     """Return the arms, each further restricted. Who uses a value takes it to be there."""
     condition = _present(condition)
-    if condition == TRUE:
+    if condition is TRUE:
         return arms
     return tuple(Arm(arm.value, bounded(all_of(condition, arm.condition))) for arm in arms)
 
@@ -297,6 +297,9 @@ def bounded(condition: Condition) -> Condition:
 
 def unite(*groups: Arms) -> Arms:
     """Join arms; equal values are merged, impossible ones dropped, the number is capped."""
+    groups = tuple(filter(None, groups))
+    if len(groups) == 1 and len(groups[0]) == 1 and groups[0][0].condition is not FALSE:
+        return groups[0]
     merged: dict[Value, list[Condition]] = {}
     for group in groups:
         for arm in group:

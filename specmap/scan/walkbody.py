@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from specmap.codemap.condition import FALSE, TRUE, Condition
 from specmap.scan.executor import Executor
-from specmap.scan.guards import Binding, Bound, Path, Store, Test
+from specmap.scan.guards import Bound, Path, Store, Test
+from specmap.scan.nodes import children
 from specmap.scan.values import Facts, Scope
 from specmap.scan.walked import Activation, Seen
 
@@ -25,9 +25,10 @@ class WalkExecutor(Executor):
         self._activation = activation
         self._saved: list[Facts] = []
 
-    def scope(self, env: Mapping[str, Binding]) -> Scope:
-        """Return the scope, with what the walk knows now."""
-        return Scope(self.frame, env, self._walk.facts)
+    @property
+    def facts(self) -> Facts:
+        """What the walk knows now."""
+        return self._walk.facts
 
     def decide(self, node: ast.expr, scope: Scope) -> bool | None:
         """Return the truth of a test that the mode, the platform or a constant settles."""
@@ -80,7 +81,7 @@ class WalkExecutor(Executor):
         elif isinstance(node, ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp):
             self._visit_comprehension(node, scope, path)
         else:
-            for child in ast.iter_child_nodes(node):
+            for child in children(node):
                 if isinstance(child, ast.expr | ast.keyword | ast.Slice | ast.FormattedValue):
                     self._visit(child, scope, path)
             if isinstance(node, ast.Call):
