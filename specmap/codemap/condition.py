@@ -163,7 +163,7 @@ def leaf(text: str, kind: AtomKind, span: Span | None = None) -> Leaf:
 
 # Scans build the same conditions over and over: what was joined before is looked up by the
 # identity of its terms, which the entry keeps alive. Past this size the table starts anew.
-_MAX_JOINS = 1 << 18
+_MAX_JOINS = 1 << 16
 _JOINS: dict[tuple[object, ...], tuple[tuple[Condition, ...], Condition]] = {}
 
 # boolean.py's absorption is quadratic and its distribution exponential; past this many

@@ -114,8 +114,11 @@ class Calls:
     def function(self, target: FunctionRef, node: ast.Call, scope: Scope) -> Arms:
         """Return what a function of the tree gives back to one call."""
         function = target.function
-        facts = frozenset(scope.facts.items())
+        facts = self._resolver.facts_key(scope.facts)
         key = (function, target.self_value, target.closure, facts, self._passed(node, scope))
+        known = self._results.get(key)
+        if known is not None:
+            return known
         return self._resolver.memo.get(
             self._results, key, lambda: self._run(target, node, scope), ()
         )

@@ -101,7 +101,7 @@ class Return:
     path: Path
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Execution:
     """Everything one pass over a body noted."""
 

@@ -39,7 +39,7 @@ class Tree:
         self.package = package
         self.problems: list[Problem] = []
         self._files = self._list_files()
-        self._bytes: dict[str, bytes] = {}
+        self._hashes: dict[str, str] = {}
         self._unread: set[str] = set()
         self._modules: dict[str, Module | None] = {}
         self._words: dict[tuple[bytes, tuple[str, ...]], dict[bytes, list[str]]] = {}
@@ -58,15 +58,17 @@ class Tree:
         return self._files
 
     def source(self, file: str) -> bytes:
-        """Return a file's bytes, read once; a file that cannot be read is a problem, and empty."""
-        if file not in self._bytes:
-            try:
-                self._bytes[file] = (self.root / file).read_bytes()
-            except OSError as error:
-                self._bytes[file] = b""
+        """Return a file's bytes; a file that cannot be read is a problem, and empty.
+
+        Nothing is kept: a tree has thousands of files, of which a scan parses some hundreds.
+        """
+        try:
+            return (self.root / file).read_bytes()
+        except OSError as error:
+            if file not in self._unread:
                 self._unread.add(file)
                 self.problems.append(Problem(file, None, f"cannot read: {error.strerror}"))
-        return self._bytes[file]
+            return b""
 
     @cached_property
     def digest(self) -> str:
@@ -79,10 +81,8 @@ class Tree:
 
     def parsed_files(self) -> tuple[SourceFile, ...]:
         """Return the files that were parsed, with the hash of their bytes."""
-        parsed = sorted(module.file for module in self._modules.values() if module)
-        return tuple(
-            SourceFile(file, hashlib.sha256(self.source(file)).hexdigest()) for file in parsed
-        )
+        parsed = [file for file, module in self._modules.items() if module]
+        return tuple(SourceFile(file, self._hashes[file]) for file in sorted(parsed))
 
     @cached_property
     def _by_name(self) -> dict[str, str]:
@@ -103,6 +103,7 @@ class Tree:
         data = self.source(file)
         if file in self._unread:
             return None
+        self._hashes[file] = hashlib.sha256(data).hexdigest()
         sys.setrecursionlimit(max(sys.getrecursionlimit(), _RECURSION_LIMIT))
         try:
             with warnings.catch_warnings():

@@ -46,9 +46,11 @@ class Members:
 
         A record that is only declared holds what its ``reader``'s module puts into it.
         """
-        found = self._resolver.memo.get(
-            self._known, (value, name), lambda: self._named(value, name), ()
-        )
+        found = self._known.get((value, name))
+        if found is None:
+            found = self._resolver.memo.get(
+                self._known, (value, name), lambda: self._named(value, name), ()
+            )
         if reader is None or value.origin is not None or not value.cls.decorated_as_record:
             return found
         if not any(isinstance(arm.value, Instance) for arm in found):

@@ -78,6 +78,9 @@ class Names:
             return binding.arms
         if isinstance(binding, Imported):
             return self._resolver.types.imported(binding.module, binding.name)
+        known = self._bindings.get(binding)
+        if known is not None:
+            return known
         return self._resolver.memo.get(
             self._bindings, binding, lambda: self._open_binding(binding), ()
         )

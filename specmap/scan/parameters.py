@@ -34,6 +34,9 @@ class Parameters:
 
     def value(self, frame: Frame, name: str) -> Arms:
         """Return what a parameter can be in a frame."""
+        known = self._parameters.get((frame, name))
+        if known:
+            return known
         return self._resolver.memo.get(
             self._parameters, (frame, name), lambda: self._parameter(frame, name), ()
         ) or self._declared(frame, name)

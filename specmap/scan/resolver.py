@@ -39,6 +39,8 @@ from specmap.scan.values import (
 )
 from specmap.scan.vocabulary import Vocabulary
 
+_NO_FACTS: frozenset[object] = frozenset()
+
 
 class _FactExecutor(Executor):
     """Runs a body with what its caller's walk knows."""
@@ -73,6 +75,9 @@ class Resolver:
         self._any: dict[ClassInfo, Instance] = {}
         self._boundary: dict[str, bool] = {}
         self._outside_modules: dict[str, bool] = {}
+        self._settings: dict[str, bool] = {}
+        self._fact_sets: dict[int, tuple[Facts, object]] = {}
+        self._fact_keys: dict[object, object] = {}
         self._kinds: dict[ast.expr, AtomKind] = {}
         self._outside: dict[str, list[FunctionInfo]] = {}
         self._true_tests = vocabulary.platform_tests.get(platform, frozenset())
@@ -167,7 +172,11 @@ class Resolver:
 
     def is_settings(self, module: str) -> bool:
         """Whether a module holds launch settings, which stay symbols."""
-        return any(module == m or module.startswith(f"{m}.") for m in self.vocabulary.settings)
+        if module not in self._settings:
+            names = self.vocabulary.settings
+            found = any(module == m or module.startswith(f"{m}.") for m in names)
+            self._settings[module] = found
+        return self._settings[module]
 
     def keeps_terms(self, target: FunctionRef) -> bool:
         """Whether a predicate's terms are kept apart: graph decisions and mode tests."""
@@ -243,6 +252,17 @@ class Resolver:
                     if isinstance(arm.value, Opaque):
                         kinds.add(arm.value.kind)
         return strongest(kinds)
+
+    def facts_key(self, facts: Facts) -> object:
+        """Return what tells two sets of facts apart: the same key object for equal sets."""
+        if not facts:
+            return _NO_FACTS
+        held = self._fact_sets.get(id(facts))
+        if held is None or held[0] is not facts:
+            key = frozenset(facts.items())
+            held = (facts, self._fact_keys.setdefault(key, key))
+            self._fact_sets[id(facts)] = held
+        return held[1]
 
     def fact(self, receiver: Arms, attribute: str, facts: Facts) -> Value | None:
         """Return what a walk knows about an attribute: a forward mode, an assumption."""

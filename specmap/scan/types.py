@@ -58,6 +58,7 @@ class Types:
         self._annotations: dict[ast.expr, Arms] = {}
         self._plain: dict[ClassInfo, bool] = {}
         self._abstract: dict[ClassInfo, bool] = {}
+        self._methods: dict[tuple[ClassInfo, str, ClassInfo | None], FunctionInfo | None] = {}
         self._concrete: dict[ClassInfo, list[ClassInfo]] = {}
 
     def module_name(self, module: Module, name: str) -> Arms:
@@ -151,10 +152,13 @@ class Types:
         self, cls: ClassInfo, name: str, after: ClassInfo | None = None
     ) -> FunctionInfo | None:
         """Return the method that ``name`` means on a class (after ``after``, as super())."""
-        line = self.mro(cls)
-        if after is not None and after in line:
-            line = line[line.index(after) + 1 :]
-        return next((c.methods[name] for c in line if name in c.methods), None)
+        key = (cls, name, after)
+        if key not in self._methods:
+            line = self.mro(cls)
+            if after is not None and after in line:
+                line = line[line.index(after) + 1 :]
+            self._methods[key] = next((c.methods[name] for c in line if name in c.methods), None)
+        return self._methods[key]
 
     def is_enum(self, cls: ClassInfo) -> bool:
         """Whether a base of the class is one of the standard library's enums."""

@@ -10,7 +10,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from specmap.codemap.condition import (
     FALSE,
@@ -37,7 +38,15 @@ if TYPE_CHECKING:
 Facts = Mapping[str, "Value"]
 
 
-@dataclass(eq=False)
+_EMPTY: Mapping[str, Any] = MappingProxyType({})
+
+
+def _empty() -> Mapping[str, Any]:
+    """One empty mapping for all: there are hundreds of thousands of scopes."""
+    return _EMPTY
+
+
+@dataclass(eq=False, slots=True)
 class Frame:
     """One activation of a function: who it runs on and what was passed.
 
@@ -51,7 +60,7 @@ class Frame:
     call: ast.Call | None = None
     caller: Scope | None = None
     closure: Scope | None = None
-    extra: Mapping[str, Arms] = field(default_factory=dict)
+    extra: Mapping[str, Arms] = field(default_factory=_empty)
     path: Path = ()
 
     @property
@@ -74,8 +83,8 @@ class Scope:
     """
 
     frame: Frame
-    env: Mapping[str, Binding] = field(default_factory=dict)
-    facts: Facts = field(default_factory=dict)
+    env: Mapping[str, Binding] = field(default_factory=_empty)
+    facts: Facts = field(default_factory=_empty)
     known: dict[ast.expr, Arms] | None = None
     truths: dict[ast.expr, Condition] | None = None
 

@@ -103,7 +103,9 @@ class Walk:
         """Handle one call: note it, end at a sink, or follow it."""
         function = activation.function
         key = (function.id, node.lineno, node.col_offset)
-        site = self.notes.sites.setdefault(key, Site(function, node, path))
+        site = self.notes.sites.get(key)
+        if site is None:
+            site = self.notes.sites[key] = Site(function, node, path)
         kind = self.sinks.kind(node, scope, [hop.frame for hop in self._chain] + [activation.frame])
         if len(site.scopes) < _MAX_SCOPES:
             site.scopes.append(scope)
@@ -183,7 +185,7 @@ class Walk:
             self._detail(hop, target, Frame(target, target.module, this, node, scope, closure))
             return
         arguments = self._arguments(node, scope)
-        facts = frozenset(self.facts.items())
+        facts = self.resolver.facts_key(self.facts)
         shared = (target, _kind_of(this), facts, tuple(_kind_of(v) for v in arguments))
         if shared in self.notes.subtrees:
             self._use(self.notes.subtrees[shared], len(self.hits), hop)

@@ -48,7 +48,7 @@ class Seen:
     passes: int
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Activation:
     """A function the walk went through, with what it evaluated there."""
 
@@ -60,7 +60,7 @@ class Activation:
     passes: tuple[int, int] = (0, 0)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Site:
     """A call site with every target that any walk found for it."""
 
