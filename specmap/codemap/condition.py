@@ -216,6 +216,19 @@ def _joined(
     return kind(tuple(flat))
 
 
+def either(*terms: Condition) -> Condition:
+    """Return the disjunction with what all terms share stated once: ``A and (B or C)``."""
+    joined = any_of(*terms)
+    if not isinstance(joined, AnyOf) or len(joined.terms) < 2:
+        return joined
+    parts = [term.terms if isinstance(term, All) else (term,) for term in joined.terms]
+    shared = set(parts[0]).intersection(*parts[1:])
+    if not shared:
+        return joined
+    rest = [all_of(*(term for term in part if term not in shared)) for part in parts]
+    return all_of(*(term for term in parts[0] if term in shared), either(*rest))
+
+
 def negate(term: Condition) -> Condition:
     """Return the negation, pushed inwards so that ``Not`` only stands on leaves."""
     if isinstance(term, Not):
@@ -300,7 +313,7 @@ def _propagate(term: Condition, known: dict[Atom, bool]) -> Condition:
             units[inner.term.atom] = not conjunction
     below = known | units
     done = [_propagate(t, known if isinstance(t, Leaf | Not) else below) for t in term.terms]
-    return all_of(*done) if conjunction else any_of(*done)
+    return all_of(*done) if conjunction else either(*done)
 
 
 def _to_boolean(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from specmap.codemap.condition import FALSE, TRUE, any_of, negate
+from specmap.codemap.condition import FALSE, TRUE, AtomKind, Condition, any_of, negate
 from specmap.scan.executor import Executor
 from specmap.scan.guards import Execution, Store
 from specmap.scan.module import ClassInfo, FunctionInfo
@@ -16,12 +16,14 @@ from specmap.scan.values import (
     Arm,
     Arms,
     Const,
+    EnumMember,
     Frame,
     Instance,
     Opaque,
     Scope,
     Sequence,
     Table,
+    Truth,
     is_known,
     only,
     optional,
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
 
 # An attribute name that so many functions store to from outside is data, not structure.
 _MAX_OUTSIDE = 8
+_CONSTRUCTORS = ("__init__", "__new__")
+_PLAIN = (Const, EnumMember, Truth, Opaque)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,25 +170,35 @@ class Attributes:
         )
 
     def _value(self, instance: Instance, name: str) -> Arms:
-        whole: list[Arms] = []
+        whole: list[tuple[FunctionInfo | None, Arms]] = []
         items: list[Arms] = []
         entries: list[tuple[object, Arms]] = []
-        for found in self.stores(instance, name):
+        stores = self.stores(instance, name)
+        if not any(found.function.name in _CONSTRUCTORS for found in stores):
+            whole += [(None, self._resolver.members.initial(instance, name))] if stores else []
+        for found in stores:
             store = found.store
             condition = self._resolver.condition(store.path)
             if condition == FALSE:
                 continue
             arms = under(self._stored(store), condition)
             if found.outside:
-                arms = _unseen(arms, whole)
+                arms = _unseen(arms, [group for _, group in whole])
             if not store.item:
-                whole.append(arms)
+                whole = [*_overwritten(whole, found.function, condition), (found.function, arms)]
                 continue
             items.append(arms)
             if isinstance(store.key, ast.Constant):
                 entries.append((store.key.value, arms))
-        base = _set_later(unite(*whole))
+        base = _set_later(self._joined(name, whole))
         return base if not items else _filled(base, unite(*items), entries)
+
+    def _joined(self, name: str, groups: list[tuple[FunctionInfo | None, Arms]]) -> Arms:
+        """Join all stores; the walks keep track of forward modes themselves."""
+        words = self._resolver.vocabulary
+        if name in words.mode_attribute or name in words.capture_mode:
+            return unite(*(arms for _, arms in groups))
+        return _last_store_unknown(name, groups)
 
     def _stored(self, store: Store) -> Arms:
         value = self._resolver.pick(self._resolver.evaluate(store.value, store.scope), store.index)
@@ -253,14 +267,48 @@ class Attributes:
         return None
 
 
+def _overwritten(
+    groups: list[tuple[FunctionInfo | None, Arms]], function: FunctionInfo, condition: Condition
+) -> list[tuple[FunctionInfo | None, Arms]]:
+    """What earlier stores of the same method leave, where a later one has run."""
+    left = negate(condition)
+    return [
+        (where, under(arms, left) if where is function and _is_plain(arms) else arms)
+        for where, arms in groups
+    ]
+
+
+def _is_plain(arms: Arms) -> bool:
+    """Whether the values say nothing but themselves: no objects, no None."""
+    return all(isinstance(arm.value, _PLAIN) and arm.value != NONE for arm in arms)
+
+
+def _last_store_unknown(name: str, groups: list[tuple[FunctionInfo | None, Arms]]) -> Arms:
+    """Join the stores; where several methods store plain values, nobody knows which ran last."""
+    found = unite(*(arms for _, arms in groups))
+    plain = {arm.value for arm in found if isinstance(arm.value, _PLAIN) and arm.value != NONE}
+    methods = {where for where, arms in groups if any(a.value in plain for a in arms)}
+    if all(isinstance(v, Opaque) for v in plain):
+        return found
+    if len(plain) < 2 or len(methods) < 2:
+        return found
+    others = tuple(arm for arm in found if arm.value not in plain)
+    return (*others, Arm(Opaque(name, AtomKind.STATE)))
+
+
 def _unseen(arms: Arms, known: list[Arms]) -> Arms:
-    """The objects that a store from outside adds: those of a class not held so far.
+    """What a store from outside adds: plain values, and objects of a class not held so far.
 
     Swapping one runner for another of its kind (adaptive speculation does) is recorded as
     a store; it does not change under which condition there is a runner.
     """
     classes = {a.value.cls for group in known for a in group if isinstance(a.value, Instance)}
-    return tuple(a for a in arms if isinstance(a.value, Instance) and a.value.cls not in classes)
+    return tuple(
+        arm
+        for arm in arms
+        if (isinstance(arm.value, Instance) and arm.value.cls not in classes)
+        or isinstance(arm.value, Const | EnumMember)
+    )
 
 
 def _set_later(arms: Arms) -> Arms:
@@ -282,7 +330,7 @@ def _filled(base: Arms, items: Arms, entries: list[tuple[object, Arms]]) -> Arms
         value = arm.value
         if isinstance(value, Sequence):
             elements = unite(items, value.element, *(value.items or ()))
-            filled.append(Arm(Sequence(None, elements), arm.condition))
+            filled.append(Arm(Sequence(None, elements, value.grows), arm.condition))
         elif value != NONE:
             known = value.entries if isinstance(value, Table) else ()
             filled.append(Arm(Table((*known, *entries), items), arm.condition))

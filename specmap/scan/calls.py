@@ -40,7 +40,6 @@ from specmap.scan.values import (
 if TYPE_CHECKING:
     from specmap.scan.resolver import Resolver
 
-_MAX_CALLS = 8
 # Annotations that leave open what a call of the value would make.
 _MAKERS = ("builtins.type", "typing.Type", "typing.Callable", "collections.abc.Callable")
 _BOOLEANS = (Const(True), Const(False))
@@ -129,7 +128,7 @@ class Calls:
         if self._resolver.is_settings(function.module.name):
             return self._setting(frame, node, scope)
         declared = self._declared(frame)
-        if self._resolver.is_boundary(function.module.name) or self._is_deep(function, scope):
+        if self._resolver.is_boundary(function.module.name) or self._goes_round(function, scope):
             return declared
         if not self._resolver.keeps_terms(target) and self._is_enough(declared):
             return declared
@@ -150,13 +149,13 @@ class Calls:
         named = tuple((k.arg, self._resolver.evaluate(k.value, scope)) for k in node.keywords)
         return (*positional, named)
 
-    def _is_deep(self, function: FunctionInfo, scope: Scope) -> bool:
-        """Whether following one more call would only go round or very deep."""
-        depth, frame = 0, scope.frame
+    def _goes_round(self, function: FunctionInfo, scope: Scope) -> bool:
+        """Whether a call on the way here runs the same function."""
+        frame = scope.frame
         while frame.caller is not None:
-            if frame.function is function or depth > _MAX_CALLS:
+            if frame.function is function:
                 return True
-            depth, frame = depth + 1, frame.caller.frame
+            frame = frame.caller.frame
         return frame.function is function
 
     def _setting(self, frame: Frame, node: ast.Call, scope: Scope) -> Arms:

@@ -24,7 +24,7 @@ from specmap.scan.guards import (
     Test,
     Unseen,
 )
-from specmap.scan.module import FunctionInfo
+from specmap.scan.module import FunctionInfo, set_attribute
 from specmap.scan.nodes import children, nodes_in
 from specmap.scan.parse import collect_import
 from specmap.scan.values import Facts, Frame, FunctionRef, Scope, only
@@ -155,6 +155,11 @@ class Executor:
             target = value.func.value
             if value.func.attr == "append" and isinstance(target, ast.Attribute) and value.args:
                 self.on_store(Store(target, value.args[0], scope, path, item=True))
+        name = set_attribute(value)
+        if name is not None:
+            assert isinstance(value, ast.Call)
+            attribute = ast.Attribute(value.args[0], name, ast.Store())
+            self.on_store(Store(ast.copy_location(attribute, value), value.args[2], scope, path))
 
     def _walrus(
         self, node: ast.stmt | ast.expr, scope: Scope, path: Path, env: Mapping[str, Binding]

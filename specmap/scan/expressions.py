@@ -36,7 +36,8 @@ from specmap.scan.values import (
 if TYPE_CHECKING:
     from specmap.scan.resolver import Resolver
 
-_MAX_DEPTH = 60
+# A result cut short would be remembered for everybody: this only saves the stack.
+_MAX_DEPTH = 1500
 
 
 class Expressions:
@@ -107,7 +108,8 @@ class Expressions:
         if any(isinstance(e, ast.Starred) for e in node.elts):
             plain = [e.value if isinstance(e, ast.Starred) else e for e in node.elts]
             return only(Sequence(None, unite(*(self.evaluate(e, scope) for e in plain))))
-        return only(Sequence(tuple(self.evaluate(e, scope) for e in node.elts)))
+        items = tuple(self.evaluate(e, scope) for e in node.elts)
+        return only(Sequence(items, grows=isinstance(node, ast.List)))
 
     def _set(self, node: ast.Set, scope: Scope) -> Arms:
         return only(Sequence(None, unite(*(self.evaluate(e, scope) for e in node.elts))))

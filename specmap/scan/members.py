@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from specmap.codemap.condition import AtomKind
 from specmap.scan.module import ClassInfo, FunctionInfo, Module
 from specmap.scan.nodes import nodes_in
 from specmap.scan.values import (
     NONE,
     Arms,
     ClassRef,
+    Const,
     EnumMember,
     External,
     Frame,
@@ -51,11 +53,20 @@ class Members:
             found = self._resolver.memo.get(
                 self._known, (value, name), lambda: self._named(value, name), ()
             )
+        if value.rule == "annotation" and self._differs_below(value.cls, name, found):
+            return only(Opaque(name, AtomKind.STATE))
         if reader is None or value.origin is not None or not value.cls.decorated_as_record:
             return found
         if not any(isinstance(arm.value, Instance) for arm in found):
             return found
         return self._narrowed(value, name, reader) or found
+
+    def _differs_below(self, cls: ClassInfo, name: str, found: Arms) -> bool:
+        """Whether a declared object may be of a subclass that sets a constant anew."""
+        if not found or not all(isinstance(arm.value, Const | EnumMember) for arm in found):
+            return False
+        below = self._resolver.types.below(cls)
+        return any(name in c.stores or name in c.assigns or name in c.methods for c in below)
 
     def getters(self, receiver: Arms, name: str) -> list[FunctionRef]:
         """Return the properties that reading an attribute of these objects runs."""
@@ -83,6 +94,8 @@ class Members:
             return stored
         passed = self._field(value, name)
         opaque = [arm.value for arm in passed if isinstance(arm.value, Opaque)]
+        if passed and (is_known(passed) and not opaque):
+            return unite(stored, passed)
         if passed and all(value.plugin for value in opaque):
             return unite(stored, passed)
         declared = unite(passed, declared)
@@ -162,6 +175,10 @@ class Members:
                 if found:
                     return found
         return ()
+
+    def initial(self, value: Instance, name: str) -> Arms:
+        """Return what an attribute holds before any method stores to it."""
+        return self._field(value, name) or self._class_value(value.cls, name)
 
     def _class_value(self, cls: ClassInfo, name: str) -> Arms:
         for c in self._resolver.types.mro(cls):

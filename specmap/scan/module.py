@@ -126,6 +126,14 @@ def last_name(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
+def set_attribute(node: ast.expr) -> str | None:
+    """Return the attribute that ``setattr(x, "name", value)`` stores to."""
+    if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "setattr":
+        if len(node.args) == 3 and isinstance(node.args[1], ast.Constant):
+            return str(node.args[1].value)
+    return None
+
+
 def passes_self(call: ast.Call) -> bool:
     """Whether a call is written ``Base.method(self, ...)``."""
     if not (isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name)):
@@ -201,6 +209,9 @@ def _body_facts(function: FunctionNode) -> BodyFacts:
                     facts.outside.add(node.attr)
         elif isinstance(node, ast.Call):
             facts.calls.append(node)
+            name = set_attribute(node)
+            if name is not None:
+                facts.stores.add(name)
             if isinstance(node.func, ast.Attribute) and node.func.attr == "append":
                 if isinstance(node.func.value, ast.Attribute):
                     facts.stores.add(node.func.value.attr)

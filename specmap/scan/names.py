@@ -114,7 +114,7 @@ class Names:
         return tuple(Arm(arm.value) for arm in kept) or declared
 
     def _choice(self, binding: Choice) -> Arms:
-        taken = self._resolver.truths.condition(binding.path)
+        taken = self._resolver.truths.taken(binding.path)
         then = under(self.binding(binding.then), taken)
         other = under(self.binding(binding.other), negate(taken))
         return unite(then, other)

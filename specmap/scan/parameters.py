@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from specmap.scan.module import FunctionInfo, passes_self
 from specmap.scan.values import (
+    NONE,
     Arms,
     Frame,
     FunctionRef,
@@ -48,7 +49,8 @@ class Parameters:
             passed = self.passed(function, frame.call, frame.caller, name, frame.self_value)
             if passed is not None:
                 declared = self._declared(frame, name)
-                return passed if is_known(passed) or not is_known(declared) else declared
+                told = is_known(passed) or passed == only(NONE) or not is_known(declared)
+                return passed if told else declared
             return self._default(frame, name)
         found = self._from_sites(frame, name)
         if is_known(found):

@@ -16,7 +16,7 @@ from specmap.codemap.condition import (
     leaf,
     negate,
 )
-from specmap.scan.guards import Exit, Path, Test
+from specmap.scan.guards import Exit, Path, Test, Unseen
 from specmap.scan.memo import NEVER
 from specmap.scan.values import (
     Arms,
@@ -25,8 +25,10 @@ from specmap.scan.values import (
     Opaque,
     Scope,
     Sequence,
+    Table,
     Truth,
     Value,
+    is_there,
     settle_absence,
 )
 
@@ -83,9 +85,9 @@ class Truths:
             return leaf(value.text, value.kind, value.span)
         if isinstance(value, External):
             return self._external_truth(value)
-        if isinstance(value, Sequence) and value.items is not None:
+        if isinstance(value, Sequence) and value.items is not None and not value.grows:
             return TRUE if value.items else FALSE
-        return TRUE
+        return is_there() if isinstance(value, Sequence | Table) else TRUE
 
     def _external_truth(self, value: External) -> Condition:
         if value.source is None:
@@ -93,6 +95,15 @@ class Truths:
         module, node = value.source
         text = module.text(node)
         return leaf(text, self._resolver.kind_of(text), module.span(node))
+
+    def taken(self, path: Path) -> Condition:
+        """Return when a path is taken; what no test tells (an exception) is a term too."""
+        return all_of(self.condition(path), *map(self._unseen, path))
+
+    def _unseen(self, item: Test | Exit | Unseen) -> Condition:
+        if not isinstance(item, Unseen):
+            return TRUE
+        return leaf(item.text, AtomKind.UNKNOWN, item.scope.frame.module.span(item.node))
 
     def condition(self, path: Path) -> Condition:
         """Return the conjunction of the tests on a path."""

@@ -14,6 +14,8 @@ from specmap.scan.values import (
     Arm,
     Arms,
     ClassRef,
+    Const,
+    EnumMember,
     External,
     Frame,
     FunctionRef,
@@ -43,7 +45,7 @@ _SEQUENCES = {
     "Set",
 }
 _MAPPINGS = {"Dict", "dict", "Mapping", "defaultdict", "OrderedDict"}
-_EMPTY = (NONE, Table(()), Sequence(()))
+_EMPTY = (NONE, Table(()), Sequence(()), Sequence((), grows=True))
 _WRAPPERS = {"Optional", "Annotated", "Final", "ClassVar"}
 
 
@@ -84,8 +86,7 @@ class Types:
                 found = self.annotation(module.annotations[name], scope) or found
             groups.append(found)
         if groups:
-            known = [g for g in groups if any(arm.value != NONE for arm in g)]
-            return unite(*(known or groups))
+            return self._assigned(name, groups)
         for star in module.stars:
             other = self.tree.module(star)
             if other is not None and (found := self.module_name(other, name)):
@@ -93,6 +94,15 @@ class Types:
         if hasattr(builtins, name):
             return only(External(f"builtins.{name}"))
         return ()
+
+    def _assigned(self, name: str, groups: list[Arms]) -> Arms:
+        """What several statements bind a name to: nobody knows which of them ran last."""
+        known = [g for g in groups if any(arm.value != NONE for arm in g)]
+        found = unite(*(known or groups))
+        plain = [arm for arm in found if isinstance(arm.value, Const | EnumMember)]
+        if len(groups) > 1 and len(plain) > 1:
+            return only(Opaque(name))
+        return optional(found) if known and len(known) < len(groups) else found
 
     def imported(self, module: str, name: str | None) -> Arms:
         """Return what an import binds; what lies outside is a name only, never parsed."""
@@ -219,19 +229,20 @@ class Types:
                 if cls in self.mro(child):
                     found.update(dict.fromkeys(self.concrete(child)))
                     if not self.is_abstract(child):
-                        found.update(dict.fromkeys(self._below(child)))
+                        found.update(dict.fromkeys(self.below(child)))
             self._concrete[cls] = list(found)
         return self._concrete[cls] or [cls]
 
     def _children(self, cls: ClassInfo) -> list[ClassInfo]:
         return self.tree.subclasses(cls.name, self._resolver.is_outside)
 
-    def _below(self, cls: ClassInfo) -> list[ClassInfo]:
+    def below(self, cls: ClassInfo) -> list[ClassInfo]:
+        """Return the subclasses inside the tree, at any depth."""
         found: dict[ClassInfo, None] = {}
         for child in self._children(cls):
             if child is not cls and cls in self.mro(child):
                 found[child] = None
-                found.update(dict.fromkeys(self._below(child)))
+                found.update(dict.fromkeys(self.below(child)))
         return list(found)
 
     def annotation(self, node: ast.expr | None, scope: Scope) -> Arms:

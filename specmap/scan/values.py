@@ -22,7 +22,7 @@ from specmap.codemap.condition import (
     Leaf,
     Not,
     all_of,
-    any_of,
+    either,
     is_marked,
     simplify,
     size_of,
@@ -182,10 +182,14 @@ class EnumMember:
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
-    """A tuple or list; ``items`` where the length is known, else ``element``."""
+    """A tuple or list; ``items`` where the length is known, else ``element``.
+
+    ``grows`` marks a list: other code may add to it, so that it may or may not be empty.
+    """
 
     items: tuple[Arms, ...] | None
     element: Arms = ()
+    grows: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +268,7 @@ NONE = Const(None)
 # for it replaces it by its own text.
 _ABSENT = Atom("?absent", AtomKind.UNKNOWN)
 # Past these sizes a condition or a set of arms says nothing a person could use.
-_MAX_LEAVES = 64
+_MAX_LEAVES = 400
 _MAX_ARMS = 48
 _SHORTER: dict[Condition, Condition] = {}
 _SETTLED: dict[Condition, Condition] = {}
@@ -315,17 +319,22 @@ def unite(*groups: Arms) -> Arms:
             if arm.condition != FALSE:
                 merged.setdefault(arm.value, []).append(arm.condition)
     return tuple(
-        Arm(value, conditions[0] if len(conditions) == 1 else bounded(any_of(*conditions)))
+        Arm(value, conditions[0] if len(conditions) == 1 else bounded(either(*conditions)))
         for value, conditions in list(merged.items())[:_MAX_ARMS]
     )
 
 
 def optional(arms: Arms) -> Arms:
     """Return arms that an annotation also allows to be ``None``."""
-    there: Condition = Not(Leaf(_ABSENT))
+    there = is_there()
     plain = tuple(arm for arm in arms if arm.value != NONE)
     kept = tuple(Arm(arm.value, all_of(there, arm.condition)) for arm in plain)
     return (*kept, Arm(NONE, Leaf(_ABSENT)))
+
+
+def is_there() -> Condition:
+    """Return "this is not empty": what the asking test tells, and nothing else does."""
+    return Not(Leaf(_ABSENT))
 
 
 def settle_absence(condition: Condition, absent: Condition) -> Condition:

@@ -1,0 +1,154 @@
+"""What a test in the source comes to: Python's own meaning decides, and doubt stays doubt."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from specmap.codemap.condition import render
+from specmap.scan.index import Tree
+from specmap.scan.resolver import Resolver
+from specmap.scan.vocabulary import load_vocabulary
+from tests.scan.trees import plant
+
+FILE = "sglang/srt/speculative/thing.py"
+
+
+def truth(folder: Path, source: str, test: str, cls: str = "Thing") -> str:
+    """The condition of ``test``, as the scanner sees it in ``cls.run``."""
+    plant(folder, {"sglang/__init__.py": "", FILE: source})
+    resolver = Resolver(Tree(folder, "sglang"), load_vocabulary(None), "cuda")
+    module = resolver.tree.module_at(FILE)
+    assert module is not None
+    found = module.classes[cls]
+    frame = resolver.attributes.frame(resolver.any_instance(found), found.methods["run"])
+    for node, scope, _ in resolver.attributes.execution(frame).expressions:
+        if module.text(node) == test:
+            return render(resolver.truth(node, scope))
+    raise AssertionError(f"{test} is not in the source")
+
+
+def method(test: str, *lines: str) -> str:
+    body = "".join(f"        {line}\n" for line in (*lines, f"if {test}:", "    pass"))
+    return f"class Thing:\n    def run(self, given):\n{body}"
+
+
+def attribute(test: str, *members: str) -> str:
+    return (
+        "class Thing:\n" + "".join(f"    {m}\n" for m in members) + method(test).partition("\n")[2]
+    )
+
+
+OPEN = {
+    "set by another method": (
+        "self.x",
+        ["def __init__(self): self.x = False", "def on(self): self.x = True"],
+    ),
+    "a default that a method replaces": (
+        "self.x is None",
+        ["x = None", "def on(self): self.x = Thing()"],
+    ),
+    "a flag that a method sets": ("self.x", ["x: bool = False", "def on(self): self.x = True"]),
+    "None until an object is made": (
+        "self.x is None",
+        ["def __init__(self): self.x = None", "def on(self): self.x = Thing()"],
+    ),
+    "a counter": ("self.n == 0", ["def __init__(self): self.n = 0", "def step(self): self.n += 1"]),
+    "setattr": (
+        "self.x is None",
+        ["def __init__(self): self.x = None", "def on(self): setattr(self, 'x', 3)"],
+    ),
+    "a dict that is filled": (
+        "self.d",
+        ["def __init__(self): self.d = {}", "def put(self, k): self.d[k] = 1"],
+    ),
+    "a list that grows": (
+        "self.d",
+        ["def __init__(self): self.d = []", "def put(self, k): self.d.append(k)"],
+    ),
+    "a list that is extended": (
+        "self.d",
+        ["def __init__(self): self.d = []", "def put(self, k): self.d.extend(k)"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", OPEN)
+def test_an_attribute_that_other_code_may_change_stays_open(tmp_path: Path, case: str) -> None:
+    test, members = OPEN[case]
+    assert truth(tmp_path, attribute(test, *members), test) == test
+
+
+def test_an_attribute_that_only_the_constructor_sets_is_known(tmp_path: Path) -> None:
+    source = attribute("self.x", "def __init__(self): self.x = True")
+    assert truth(tmp_path, source, "self.x") == "always"
+
+
+def test_a_later_store_of_one_method_wins(tmp_path: Path) -> None:
+    source = (
+        "class Thing:\n    def __init__(self, given):\n        self.x = True\n"
+        "        if given.y > 1:\n            self.x = False\n"
+    )
+    assert (
+        truth(tmp_path, source + method("self.x").partition("\n")[2], "self.x")
+        == "not (given.y > 1)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (["x = True", "if given.y > 1: x = False"], "not (given.y > 1)"),
+        (["x = False", "for b in given:", "    if b.y: x = True"], "the loop ran and b.y"),
+        (
+            ["x = True", "try: given()", "except Exception: x = False"],
+            "not (an exception is caught)",
+        ),
+        (["x = False", "while not x:", "    x = given()"], "the loop ran and given()"),
+    ],
+)
+def test_a_local_name_keeps_every_way_it_can_be_bound(
+    tmp_path: Path, lines: list[str], expected: str
+) -> None:
+    assert truth(tmp_path, method("x", *lines), "x") == expected
+
+
+def test_a_local_list_that_grows_may_be_filled(tmp_path: Path) -> None:
+    source = method("d", "d = []", "for b in given:", "    d.append(b)")
+    assert truth(tmp_path, source, "d") == "d"
+
+
+def test_a_global_that_a_function_sets_stays_open(tmp_path: Path) -> None:
+    source = "flag = False\ndef on():\n    global flag\n    flag = True\n" + method("flag")
+    assert truth(tmp_path, source, "flag") == "flag"
+
+
+def test_a_store_from_outside_counts(tmp_path: Path) -> None:
+    source = attribute("self.x", "def __init__(self): self.x = False")
+    owner = (
+        "class Owner:\n    def __init__(self):\n        self.t = Thing()\n        self.t.x = True\n"
+    )
+    assert truth(tmp_path, source + owner, "self.x") == "self.x"
+
+
+def test_a_subclass_may_set_it_anew(tmp_path: Path) -> None:
+    source = attribute("self.x", "x = False")
+    child = "class Child(Thing):\n    def __init__(self):\n        self.x = True\n"
+    assert truth(tmp_path, source + child, "self.x") == "self.x"
+
+
+def test_an_enum_member_that_a_method_replaces_stays_open(tmp_path: Path) -> None:
+    enum = "from enum import Enum\nclass Mode(Enum):\n    A = 1\n    B = 2\n"
+    source = enum + attribute(
+        "self.mode == Mode.A", "mode = Mode.A", "def on(self): self.mode = Mode.B"
+    )
+    assert truth(tmp_path, source, "self.mode == Mode.A") == "self.mode == Mode.A"
+
+
+def test_a_result_does_not_depend_on_how_deep_it_was_asked_for(tmp_path: Path) -> None:
+    steps = "".join(f"    def s{i}(self): return self.s{i + 1}()\n" for i in range(120))
+    last = "    def s120(self): return self.x\n"
+    source = "class Thing:\n    def __init__(self): self.x = True\n" + steps + last
+    source += method("self.s0()").partition("\n")[2]
+    assert truth(tmp_path, source, "self.s0()") == "always"
