@@ -7,7 +7,7 @@ WORKER ?= EAGLEWorker
 SPECMAP = $(VENV)/bin/specmap
 STAMP = $(VENV)/.installed
 
-.PHONY: demo env test tests-releases lint types contracts check format scan-all bench-scan clean
+.PHONY: demo env test tests-releases lint types contracts check format scan-all bench-scan argument-history random-launches clean
 
 # A fresh environment, then the code paths of one worker of a real release.
 demo:
@@ -48,6 +48,14 @@ scan-all: $(STAMP)
 
 bench-scan: $(STAMP)
 	$(VENV)/bin/python benchmarks/bench_scan.py
+
+# Which releases know which launch argument (rules/arguments.toml), from their wheels.
+argument-history: $(STAMP)
+	$(VENV)/bin/python benchmarks/argument_history.py
+
+# The monotone property of launch facts on 200 random launches a release.
+random-launches: $(STAMP)
+	SPECMAP_RANDOM_LAUNCHES=200 $(VENV)/bin/pytest tests/releases/test_launch_properties.py
 
 clean:
 	rm -rf $(VENV) output dist

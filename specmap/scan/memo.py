@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
@@ -42,11 +42,11 @@ class Memo:
         level = self._open.get(mark)
         if level is not None:
             self.lowest = min(self.lowest, level)
-            return self._seeds.setdefault(mark, nothing)
+            return cast(T, self._seeds.setdefault(mark, nothing))
         held = self._held.get(mark)
         if held is not None:
             self.lowest = min(self.lowest, held[1])
-            return held[0]
+            return cast(T, held[0])
         outer = self.lowest
         found, lowest = self._settle(mark, compute)
         self.lowest = min(outer, lowest)

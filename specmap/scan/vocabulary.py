@@ -29,6 +29,67 @@ def rules_folder() -> Path:
 
 
 @dataclass(frozen=True, slots=True)
+class ArgumentNames:
+    """The table ``[arguments]``: how arguments are declared and servers started."""
+
+    settings: frozenset[str]
+    modules: tuple[str, ...]
+    namespaces: frozenset[str]
+    register: frozenset[str]
+    rename: frozenset[str]
+    annotated: frozenset[str]
+    metadata: frozenset[str]
+    keywords: Mapping[str, str]
+    actions: Mapping[str, str]
+    retired: frozenset[str]
+    types: Mapping[str, str]
+    launchers: frozenset[str]
+    programs: frozenset[str]
+    calls: frozenset[str]
+    program_options: frozenset[str]
+    model: tuple[str, ...]
+    config: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchWords:
+    """What the evaluation of SGLang's argument code has to know by name."""
+
+    resolve: tuple[str, ...]
+    check: tuple[str, ...]
+    registries: tuple[str, ...]
+    ignored: frozenset[str]
+    views: frozenset[str]
+    replaced: Mapping[str, str]
+    platforms: Mapping[str, str]
+    constants: frozenset[str]
+    stash: frozenset[str]
+    model_path: str
+    draft_path: str
+    config_path: str
+    config_file: str
+    config_kind: str
+    config_classes: frozenset[str]
+    plain_configs: frozenset[str]
+    algorithm: Mapping[str, str]
+    algorithm_names: frozenset[str]
+    model_names: frozenset[str]
+    model: tuple[str, ...]
+    bags: frozenset[str]
+    bag_modules: tuple[str, ...]
+    published: Mapping[str, str]
+    derived: Mapping[str, str]
+    moving: Mapping[str, str]
+    names_in: tuple[str, ...]
+    outside: frozenset[str]
+    pool: Mapping[str, str]
+    draft_marks: frozenset[str]
+    capture: tuple[str, ...]
+    pool_size: tuple[str, ...]
+    of_model: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class Vocabulary:
     """Names by meaning; see the comments in ``rules/vocabulary.toml``."""
 
@@ -66,6 +127,8 @@ class Vocabulary:
     cpu_names: tuple[str, ...]
     platform_modules: tuple[tuple[str, str], ...]
     labels: Mapping[str, tuple[str, ...]]
+    launch_words: LaunchWords
+    arguments: ArgumentNames
 
 
 def load_vocabulary(path: Path | None = None) -> Vocabulary:
@@ -129,4 +192,69 @@ def _build(data: dict[str, dict[str, list[str]]]) -> Vocabulary:
             for platform, _, module in (item.partition("=") for item in sync["platform_modules"])
         ),
         labels={key: tuple(value) for key, value in data["sync_labels"].items()},
+        arguments=_arguments(data["arguments"]),
+        launch_words=_launch_words(data["launch"]),
     )
+
+
+def _arguments(table: dict[str, list[str]]) -> ArgumentNames:
+    return ArgumentNames(
+        settings=frozenset(table["class"]),
+        modules=tuple(table["modules"]),
+        namespaces=frozenset(table["namespaces"]),
+        register=frozenset(table["register"]),
+        rename=frozenset(table["rename"]),
+        annotated=frozenset(table["annotated"]),
+        metadata=frozenset(table["metadata"]),
+        keywords=_pairs(table["keywords"]),
+        actions=_pairs(table["actions"]),
+        retired=frozenset(table["retired"]),
+        types=_pairs(table["types"]),
+        launchers=frozenset(table["launchers"]),
+        programs=frozenset(table["programs"]),
+        calls=frozenset(table["calls"]),
+        program_options=frozenset(table["program_options"]),
+        model=tuple(table["model"]),
+        config=tuple(table["config"]),
+    )
+
+
+def _launch_words(table: dict[str, list[str]]) -> LaunchWords:
+    return LaunchWords(
+        resolve=tuple(table["resolve"]),
+        check=tuple(table["check"]),
+        registries=tuple(table["registries"]),
+        ignored=frozenset(table["ignored"]),
+        views=frozenset(table["views"]),
+        replaced=_pairs(table["replaced"]),
+        platforms=_pairs(table["platforms"]),
+        constants=frozenset(table["constants"]),
+        stash=frozenset(table["stash"]),
+        model_path=table["model_path"][0],
+        draft_path=table["draft_path"][0],
+        config_path=table["config_path"][0],
+        config_file=table["config_file"][0],
+        config_kind=table["config_kind"][0],
+        config_classes=frozenset(table["config_classes"]),
+        plain_configs=frozenset(table["plain_configs"]),
+        algorithm=_pairs(table["algorithm"]),
+        algorithm_names=frozenset(table["algorithm_names"]),
+        model_names=frozenset(table["model_names"]),
+        model=tuple(table["model"]),
+        bags=frozenset(table["bags"]),
+        bag_modules=tuple(table["bag_modules"]),
+        published=_pairs(table["published"]),
+        derived=dict(item.split(" := ", 1) for item in table["derived"]),
+        moving=_pairs(table["moving"]),
+        names_in=tuple(table["names_in"]),
+        outside=frozenset(table["outside"]),
+        pool=_pairs(table["pool"]),
+        draft_marks=frozenset(table["draft_marks"]),
+        capture=tuple(table["capture"]),
+        pool_size=tuple(table["pool_size"]),
+        of_model=_pairs(table["of_model"]),
+    )
+
+
+def _pairs(items: list[str]) -> dict[str, str]:
+    return dict(item.split("=", 1) for item in items)

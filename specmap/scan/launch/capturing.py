@@ -1,0 +1,96 @@
+"""The batch sizes that a decode runner captures, by the release's own runner code."""
+
+from __future__ import annotations
+
+from specmap.scan.launch.carrying import Carriers
+from specmap.scan.launch.interpreter import Interpreter
+from specmap.scan.launch.values import (
+    Bound,
+    Box,
+    Carrier,
+    Class,
+    Function,
+    Unknown,
+    is_known,
+    merged,
+    reasons_of,
+)
+from specmap.scan.vocabulary import LaunchWords
+
+# Two sizes of the KV cache, in tokens, between which the number of requests is monotone: where
+# both give the same number, so does every size between them.
+SMALL_CACHE, LARGE_CACHE = 8192, 10**9
+
+
+def pool_size(run: Interpreter, carriers: Carriers, words: LaunchWords) -> object:
+    """Return how many requests a data-parallel worker holds, or unknown."""
+    return _agreed(run, [_pool_at(run, carriers, words, n) for n in (SMALL_CACHE, LARGE_CACHE)])
+
+
+def _agreed(run: Interpreter, answers: list[object]) -> object:
+    """Return the answer for both sizes of the cache, if it is one."""
+    if answers[0] == answers[1] and isinstance(answers[0], int | tuple) and is_known(answers[0]):
+        run.machine.assumptions.add(f"the KV cache holds at least {SMALL_CACHE} tokens")
+        return answers[0]
+    return Unknown(merged(*map(reasons_of, answers)) or ("KV cache capacity",))
+
+
+def _pool_at(run: Interpreter, carriers: Carriers, words: LaunchWords, tokens: int) -> object:
+    machine = run.machine
+    machine.capacity = tokens
+    for name, result in words.pool.items():
+        owner = carriers.dotted(name.rpartition(".")[0])
+        method = name.rpartition(".")[2]
+        if not isinstance(owner, Class) or not any(method in c.slots for c in owner.mro()):
+            continue
+        runner = Carrier(owner.name, owner)
+        for attribute in words.draft_marks:
+            runner.slots[attribute] = False
+        call = machine.attribute(runner, method)
+        if not isinstance(call, Bound):
+            continue
+        depth = machine.heap.push()
+        try:
+            value = machine.invoke(call, [tokens], {})
+            if result != "return":
+                value = machine.attribute(carriers.settings(), result)
+        finally:
+            machine.heap.take(depth)
+        return value
+    return Unknown(("the request pool",))
+
+
+def capture_sizes(run: Interpreter, carriers: Carriers, words: LaunchWords) -> object:
+    """Return the batch sizes at capture, ascending, or why they cannot be told."""
+    answers: list[object] = []
+    for size in (SMALL_CACHE, LARGE_CACHE):
+        answers.append(_captured(run, carriers, words, _pool_at(run, carriers, words, size)))
+    return _agreed(run, answers)
+
+
+def _captured(
+    run: Interpreter, carriers: Carriers, words: LaunchWords, pool: object
+) -> tuple[int, ...] | Unknown:
+    machine = run.machine
+    for name in words.capture:
+        function = carriers.dotted(name)
+        if not isinstance(function, Function):
+            continue
+        runner = Carrier("model_runner")
+        holder = runner
+        for part in words.pool_size[:-1]:
+            inner = Carrier(f"{holder.label}.{part}")
+            holder.slots[part] = inner
+            holder = inner
+        holder.slots[words.pool_size[-1]] = pool
+        depth = machine.heap.push()
+        try:
+            result = machine.invoke(function, [runner], {})
+            first = result[0] if isinstance(result, tuple) and result else result
+            content = machine.content(first) if isinstance(first, Box) else first
+        finally:
+            machine.heap.take(depth)
+        if isinstance(content, tuple) and all(isinstance(size, int) for size in content):
+            return tuple(size for size in content if isinstance(size, int))
+        return Unknown(reasons_of(content) or ("the list at capture",))
+    return Unknown(("the list at capture",))
