@@ -17,6 +17,7 @@ from typing import NoReturn
 import click
 
 from specmap import __version__, pipeline
+from specmap.cli_review import Screen, Shown, diff, explain, lint, rules
 from specmap.codemap.graph import CodeMap
 from specmap.errors import OutputError, SpecmapError
 from specmap.report import RenderOptions
@@ -24,14 +25,14 @@ from specmap.report import RenderOptions
 _FAILED = 2
 _INTERRUPTED = 130
 _PLAIN_WIDTH = 100
-_SHOWN_PROBLEMS = 5
 
 
 def main() -> NoReturn:
     """Run the command line and exit; every failure is one line on stderr."""
     gc.disable()  # one short run over trees without cycles
     try:
-        code = command.main(standalone_mode=False)
+        result = command.main(standalone_mode=False)
+        code = _show(result) if isinstance(result, Shown) else result
     except click.exceptions.Abort:
         code = _fail("interrupted", _INTERRUPTED)
     except click.ClickException as error:
@@ -51,6 +52,17 @@ def _fail(message: str, code: int = _FAILED) -> int:
     return code
 
 
+def _show(shown: Shown) -> int:
+    """Print what a verb leaves, or write it to the file that was named."""
+    if shown.output is None:
+        _print(shown.text.encode())
+    else:
+        pipeline.write_file(shown.output, shown.text.encode())
+    for note in shown.notes:
+        _fail(note)
+    return shown.code
+
+
 @click.group(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     invoke_without_command=True,
@@ -59,8 +71,13 @@ def _fail(message: str, code: int = _FAILED) -> int:
 @click.pass_context
 def command(context: click.Context) -> None:
     """Which phase of a speculative decode cycle replays a CUDA graph, which runs eager, and why."""
+    context.obj = Screen(_progress, _width(sys.stdout.isatty()), _color(sys.stdout.isatty()))
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
+
+
+for _verb in (lint, rules, explain, diff):
+    command.add_command(_verb)
 
 
 @command.command()
@@ -151,9 +168,17 @@ def scan(
 
 def _options(workers: tuple[str, ...], phases: tuple[str, ...], to_stdout: bool) -> RenderOptions:
     watched = to_stdout and sys.stdout.isatty()
-    width = shutil.get_terminal_size((_PLAIN_WIDTH, 24)).columns if watched else _PLAIN_WIDTH
-    color = watched and not os.environ.get("NO_COLOR")
-    return RenderOptions(workers=workers, phases=phases, width=width, color=color)
+    return RenderOptions(
+        workers=workers, phases=phases, width=_width(watched), color=_color(watched)
+    )
+
+
+def _width(watched: bool) -> int:
+    return shutil.get_terminal_size((_PLAIN_WIDTH, 24)).columns if watched else _PLAIN_WIDTH
+
+
+def _color(watched: bool) -> bool:
+    return watched and not os.environ.get("NO_COLOR")
 
 
 @contextlib.contextmanager
@@ -205,13 +230,5 @@ def _report_written(written: pipeline.Written, quiet: bool) -> None:
 
 def _partial(codemap: CodeMap) -> int:
     """Say which modules are missing from a partial map; return the exit code."""
-    if not codemap.partial:
-        return 0
-    unread = [problem for problem in codemap.problems if problem.partial]
-    named = [
-        f"{p.file}:{p.line} ({p.message})" if p.line is not None else f"{p.file} ({p.message})"
-        for p in unread[:_SHOWN_PROBLEMS]
-    ]
-    more = len(unread) - len(named)
-    rest = f" and {more} more" if more else ""
-    return _fail(f"the map is partial, not read: {', '.join(named)}{rest}")
+    missing = pipeline.unread(codemap)
+    return _fail(missing) if missing else 0

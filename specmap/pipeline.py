@@ -11,11 +11,15 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from specmap.codemap.graph import CodeMap
 from specmap.codemap.verdict import PhaseName
 from specmap.errors import OutputError, SpecmapError
 from specmap.report import RENDERERS, RenderOptions
+
+if TYPE_CHECKING:
+    from specmap.scan.checkout import Checkout
 
 Progress = Callable[[str, int, int], None]
 """Told the step, how much of it is done, and how much there is (0: not known)."""
@@ -24,6 +28,7 @@ PLATFORMS = ("cuda", "hip", "npu", "xpu", "musa", "cpu")
 FORMATS = tuple(RENDERERS)
 _NEED_DOT = ("svg", "png")
 _WITHOUT_DOT = ("dot", "mermaid")
+_SHOWN_PROBLEMS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +71,36 @@ def scan_tree(
         CacheError: the cache folder cannot be used.
         RulesError: the vocabulary cannot be read.
     """
+    with resolved(
+        target, cwd=cwd, cache_dir=cache_dir, use_cache=use_cache, progress=progress
+    ) as tree:
+        return scan_resolved(tree, platform=platform, progress=progress, vocabulary=vocabulary)
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """A tree on disk, and the cache for its map; ``None`` keeps no map."""
+
+    checkout: Checkout
+    cache: Path | None
+
+
+@contextlib.contextmanager
+def resolved(
+    target: str | Path | None = None,
+    *,
+    cwd: Path | None = None,
+    cache_dir: Path | None = None,
+    use_cache: bool = True,
+    progress: Progress | None = None,
+) -> Iterator[Resolved]:
+    """Find or fetch the tree that ``target`` names; without a cache it is gone afterwards.
+
+    Raises:
+        TargetError: there is no such tree, or it cannot be fetched.
+        CacheError: the cache folder cannot be used.
+    """
     from specmap.scan.checkout import resolve_target
-    from specmap.scan.mapcache import cached_map, map_key
 
     if progress is not None:
         progress("find the tree", 0, 0)
@@ -75,15 +108,32 @@ def scan_tree(
         checkout = resolve_target(
             None if target is None else str(target), cwd=cwd or Path.cwd(), cache_dir=folder
         )
+        yield Resolved(checkout, folder / "scan" if use_cache else None)
 
-        def scanned() -> CodeMap:
-            from specmap.scan.build import scan
 
-            return scan(checkout, platform=platform, progress=progress, vocabulary=vocabulary)
+def scan_resolved(
+    tree: Resolved,
+    *,
+    platform: str = "cuda",
+    progress: Progress | None = None,
+    vocabulary: Path | None = None,
+) -> CodeMap:
+    """Return the code map of a tree that was found, from the cache if nothing changed.
 
-        if not use_cache:
-            return scanned()
-        return cached_map(folder / "scan", map_key(checkout, platform, vocabulary), scanned)
+    Raises:
+        CacheError: the cache folder cannot be used.
+        RulesError: the vocabulary cannot be read.
+    """
+    from specmap.scan.mapcache import cached_map, map_key
+
+    def scanned() -> CodeMap:
+        from specmap.scan.build import scan
+
+        return scan(tree.checkout, platform=platform, progress=progress, vocabulary=vocabulary)
+
+    if tree.cache is None:
+        return scanned()
+    return cached_map(tree.cache, map_key(tree.checkout, platform, vocabulary), scanned)
 
 
 @contextlib.contextmanager
@@ -97,6 +147,18 @@ def _cache_folder(cache_dir: Path | None, use_cache: bool) -> Iterator[Path]:
         raise OutputError(f"no temporary folder: {error.strerror or error}; set TMPDIR") from None
     with folder as name:
         yield Path(name)
+
+
+def unread(codemap: CodeMap) -> str:
+    """Return which modules are missing from a partial map; nothing for a whole one."""
+    missing = [problem for problem in codemap.problems if problem.partial]
+    named = [
+        f"{p.file}:{p.line} ({p.message})" if p.line is not None else f"{p.file} ({p.message})"
+        for p in missing[:_SHOWN_PROBLEMS]
+    ]
+    more = len(missing) - len(named)
+    rest = f" and {more} more" if more else ""
+    return f"the map is partial, not read: {', '.join(named)}{rest}" if missing else ""
 
 
 def check_phases(phases: Iterable[str]) -> None:
@@ -165,7 +227,7 @@ def write(codemap: CodeMap, name: str, options: RenderOptions, output: Path | No
             path = output / (stem + suffix)
         else:
             path = output.with_suffix(suffix) if dot_missing else output
-        _write_file(path, render(codemap, written, options))
+        write_file(path, render(codemap, written, options))
         paths.append(path)
     return Written(tuple(paths), dot_missing)
 
@@ -175,8 +237,12 @@ def _file_stem(codemap: CodeMap, options: RenderOptions) -> str:
     return re.sub(r"[^A-Za-z0-9.+_-]+", "-", ".".join(part.rpartition("::")[2] for part in parts))
 
 
-def _write_file(path: Path, content: bytes) -> None:
-    """Write beside ``path`` and move it there, so that a failure leaves nothing behind."""
+def write_file(path: Path, content: bytes) -> None:
+    """Write beside ``path`` and move it there, so that a failure leaves nothing behind.
+
+    Raises:
+        OutputError: the file could not be written.
+    """
     fresh = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

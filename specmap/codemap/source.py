@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass
+from functools import lru_cache
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -42,3 +44,12 @@ def qualname_of(symbol: str) -> str:
 def file_of(symbol: str) -> str:
     """Return the file part of a symbol id."""
     return symbol.rpartition("::")[0]
+
+
+@lru_cache(maxsize=1 << 14)
+def canonical(text: str) -> str:
+    """Return source text as if one formatter had written it; other text on one line."""
+    try:
+        return ast.unparse(ast.parse(text.strip()))
+    except (SyntaxError, ValueError, RecursionError):
+        return " ".join(text.split())

@@ -43,6 +43,11 @@ def commit_of(repository: Path, revision: str) -> str:
     return commit
 
 
+def common_ancestor(repository: Path, one: str, other: str) -> str | None:
+    """Return the hash of the commit from which two revisions went apart, or ``None``."""
+    return _git(repository, "merge-base", one, other) or None
+
+
 def head_of(repository: Path, package: Path) -> str | None:
     """Return HEAD's hash, with ``-dirty`` behind it when the package was changed since."""
     head = _git(repository, "rev-parse", "--verify", "--quiet", "HEAD")

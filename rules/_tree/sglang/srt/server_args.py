@@ -1,0 +1,11 @@
+from dataclasses import dataclass
+
+
+@dataclass
+class ServerArgs:
+    disable_cuda_graph: bool = False
+    disable_overlap_schedule: bool = False
+    enable_dp_attention: bool = False
+    speculative_num_draft_tokens: int = 4
+    speculative_num_steps: int = 3
+    speculative_eagle_topk: int = 1

@@ -1,0 +1,10 @@
+def is_cuda():
+    return True
+
+
+def is_hip():
+    return False
+
+
+def is_npu():
+    return False

@@ -1,0 +1,214 @@
+"""Compares two maps: workers, phases, decisions, synchronisations, names."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from posixpath import dirname
+
+from specmap.codemap.condition import atoms_of
+from specmap.codemap.graph import CodeMap, HostSync, Phase, SyncKind, Worker
+from specmap.codemap.source import Span, canonical, qualname_of
+from specmap.codemap.verdict import PhaseName, SinkKind, Verdict
+from specmap.compare.matching import Key, pair, renamed, shape, skeleton
+from specmap.compare.model import (
+    Change,
+    DecisionChange,
+    MapDiff,
+    NameChange,
+    PhaseChange,
+    SyncChange,
+    TypesChange,
+    WorkerChange,
+)
+from specmap.compare.renames import Renames, alike, find_renames
+from specmap.compare.terms import decision_changes
+
+_KINDS = ("can_run", "capture", "route")
+_URGENT = (PhaseName.VERIFY, PhaseName.DRAFT_EXTEND, PhaseName.DRAFT)
+# A worker that goes while one comes with this much of its name has become that one.
+_HEIR = 0.9
+_OF_TYPE = re.compile(r"isinstance\(.*?,\s*(?P<types>[\w.]+)\s*\)")
+
+_Pairs = Sequence[tuple[Worker, Worker]]
+
+
+def compare_maps(old: CodeMap, new: CodeMap) -> MapDiff:
+    """Return what changed from ``old`` to ``new``; what only moved did not change."""
+    renames = find_renames(old, new)
+    pairs, gone, come = _workers(old, new, renames)
+    folders = {dirname(worker.span.file) for worker in (*old.workers, *new.workers)}
+    syncs = _sync_changes(old, new, renames, {worker.id for worker in (*gone, *come)})
+    return MapDiff(
+        old=old.target,
+        new=new.target,
+        workers=tuple(_worker_changes(pairs, gone, come)),
+        phases=tuple(sorted(_phase_changes(pairs), key=_phase_order)),
+        decisions=tuple(sorted(decision_changes(old, new, pairs, renames), key=_decision_order)),
+        types=tuple(_type_changes(pairs)),
+        syncs=tuple(sorted(syncs, key=lambda change: _sync_order(change, folders))),
+        names=tuple(_name_changes(renames, {was.name for was, _ in pairs})),
+    )
+
+
+def _workers(
+    old: CodeMap, new: CodeMap, renames: Renames
+) -> tuple[list[tuple[Worker, Worker]], list[Worker], list[Worker]]:
+    """Pair the workers that a server can get to: by name, by rename, by most of the name."""
+    keys: list[Key[Worker, Worker]] = [
+        (lambda worker: worker.name, lambda worker: worker.name),
+        (lambda worker: renames.classes.get(worker.name), lambda worker: worker.name),
+    ]
+    before = [worker for worker in old.workers if worker.reachable]
+    after = [worker for worker in new.workers if worker.reachable]
+    pairs, gone, come = pair(before, after, keys)
+    anything: Key[Worker, Worker] = (lambda _worker: True, lambda _worker: True)
+    heirs, gone, come = pair(gone, come, [anything], lambda a, b: alike(a.name, b.name) >= _HEIR)
+    return [*pairs, *heirs], gone, come
+
+
+def _worker_changes(
+    pairs: _Pairs, gone: Sequence[Worker], come: Sequence[Worker]
+) -> Iterator[WorkerChange]:
+    yield from (WorkerChange(Change.REMOVED, worker.name, worker.span) for worker in gone)
+    yield from (WorkerChange(Change.ADDED, worker.name, worker.span) for worker in come)
+    for was, now in pairs:
+        if was.name != now.name:
+            yield WorkerChange(Change.RENAMED, now.name, now.span, was.name)
+
+
+def _phases(pairs: _Pairs) -> Iterator[tuple[Worker, Phase, Phase]]:
+    """Yield every phase that both maps have, with its worker in the new one."""
+    for was, now in pairs:
+        before = {phase.name: phase for phase in was.phases}
+        for phase in now.phases:
+            if phase.name in before:
+                yield now, before[phase.name], phase
+
+
+def _phase_changes(pairs: _Pairs) -> Iterator[PhaseChange]:
+    found: dict[tuple[PhaseName, tuple[str, ...], tuple[str, ...]], list[tuple[str, Span]]]
+    found = defaultdict(list)
+    for worker, was, now in _phases(pairs):
+        if _ways(was) != _ways(now):
+            found[now.name, _ways(was), _ways(now)].append((worker.name, now.span))
+    for (name, before, after), places in found.items():
+        workers = tuple(sorted(worker for worker, _ in places))
+        yield PhaseChange(name, workers, before, after, min(span for _, span in places))
+
+
+def _ways(phase: Phase) -> tuple[str, ...]:
+    if phase.verdict is Verdict.NOT_RUN or not phase.arms:
+        return ("not run",)
+    kinds = {arm.kind for arm in phase.arms}
+    return tuple(kind.value for kind in SinkKind if kind in kinds)
+
+
+def _type_changes(pairs: _Pairs) -> Iterator[TypesChange]:
+    """Compare the classes that the graph conditions name, where both maps know them."""
+    found: dict[tuple[PhaseName, tuple[str, ...], tuple[str, ...]], list[tuple[str, Span]]]
+    found = defaultdict(list)
+    for worker, was, now in _phases(pairs):
+        before, after = _types(was), _types(now)
+        if before and after and before != after:
+            added, removed = tuple(sorted(after - before)), tuple(sorted(before - after))
+            found[now.name, added, removed].append((worker.name, now.span))
+    for (name, added, removed), places in sorted(found.items()):
+        workers = tuple(sorted(worker for worker, _ in places))
+        yield TypesChange(name, workers, added, removed, min(span for _, span in places))
+
+
+def _types(phase: Phase) -> set[str]:
+    tests = (_OF_TYPE.fullmatch(atom.text) for atom in atoms_of(phase.graph_when))
+    return {test["types"] for test in tests if test is not None}
+
+
+def _sync_changes(
+    old: CodeMap, new: CodeMap, renames: Renames, unpaired: set[str]
+) -> Iterator[SyncChange]:
+    def old_holder(sync: HostSync) -> str:
+        return renames.qualname(qualname_of(sync.holder))
+
+    def old_text(sync: HostSync) -> str:
+        return renamed(canonical(sync.operation), renames.everything)
+
+    def text(sync: HostSync) -> str:
+        return canonical(sync.operation)
+
+    keys: list[Key[HostSync, HostSync]] = [
+        (lambda s: (old_holder(s), old_text(s)), lambda s: (qualname_of(s.holder), text(s))),
+        (
+            lambda s: (old_holder(s), shape(old_text(s))),
+            lambda s: (qualname_of(s.holder), shape(text(s))),
+        ),
+        (old_text, text),
+        (
+            lambda s: (old_holder(s), s.rule, skeleton(text(s))),
+            lambda s: (qualname_of(s.holder), s.rule, skeleton(text(s))),
+        ),
+    ]
+    _, removed, added = pair(_syncs(old), _syncs(new), keys)
+    yield from (_sync(Change.REMOVED, sync, unpaired) for sync in removed)
+    yield from (_sync(Change.ADDED, sync, unpaired) for sync in added)
+
+
+def _syncs(codemap: CodeMap) -> list[HostSync]:
+    """Return the synchronisations; a name alone is one value of its function, used often."""
+    met: dict[object, HostSync] = {}
+    for sync in codemap.syncs:
+        if sync.kind is not SyncKind.NONE:
+            named = sync.operation.isidentifier()
+            met.setdefault((sync.holder, sync.operation) if named else sync, sync)
+    return list(met.values())
+
+
+def _sync(change: Change, sync: HostSync, unpaired: set[str]) -> SyncChange:
+    return SyncChange(
+        change=change,
+        operation=canonical(sync.operation),
+        holder=qualname_of(sync.holder),
+        label=sync.label,
+        kind=sync.kind.value,
+        between=sync.phase_between,
+        captured=sync.captured,
+        workers=tuple(sorted(map(qualname_of, sync.workers))),
+        span=sync.span,
+        with_worker=bool(sync.workers) and unpaired.issuperset(sync.workers),
+    )
+
+
+def _name_changes(renames: Renames, workers: set[str]) -> Iterator[NameChange]:
+    for was, now in renames.classes.items():
+        if was not in workers:
+            yield NameChange("class", was, now)
+    for was, now in renames.functions.items():
+        yield NameChange("function", was, now)
+    for was, now in renames.attributes.items():
+        yield NameChange("name", was, now)
+
+
+def _urgency(phases: Sequence[PhaseName]) -> int:
+    return min((_URGENT.index(p) for p in phases if p in _URGENT), default=len(_URGENT))
+
+
+def _phase_order(change: PhaseChange) -> tuple[object, ...]:
+    """A graph lost comes before one gained, verify before the others."""
+    return (not change.lost, not change.gained, _urgency((change.phase,)), change.workers)
+
+
+def _decision_order(change: DecisionChange) -> tuple[object, ...]:
+    """Errors first; then what is tested anew; verify before the others; new spellings last."""
+    errors = any(term.error for term in change.terms)
+    whole = change.change is not Change.CHANGED
+    spelling = all(term.change is Change.RENAMED for term in change.terms)
+    return (not errors, spelling, whole, _KINDS.index(change.kind), _urgency(change.phases),
+            -len(change.workers), len(change.phases), change.change, change.holder)  # fmt: skip
+
+
+def _sync_order(change: SyncChange, folders: set[str]) -> tuple[object, ...]:
+    """In a captured region first, then in the workers' own files, removable, near verify."""
+    rare = change.label not in ("removable", "unavoidable")
+    return (change.with_worker, not change.captured, dirname(change.span.file) not in folders,
+            rare, change.label != "removable", not change.between.startswith("verify"),
+            -len(change.workers), change.span, change.change, change.operation)  # fmt: skip

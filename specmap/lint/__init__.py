@@ -1,0 +1,1 @@
+"""Lint: rules as data, detectors that select from the map, findings."""

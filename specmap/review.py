@@ -1,0 +1,227 @@
+"""Composes a review: lint a tree against its base and its baseline; compare two trees."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from specmap import pipeline
+from specmap.codemap.finding import LintReport
+from specmap.codemap.graph import CodeMap
+from specmap.codemap.rule import Rule
+from specmap.codemap.source import qualname_of
+from specmap.compare.diff import compare_maps
+from specmap.compare.model import MapDiff
+from specmap.compare.renames import find_renames
+from specmap.config import Config, find_config
+from specmap.errors import TargetError
+from specmap.lint import baseline, rulebook
+from specmap.lint.engine import Choice, choose, lint_map
+from specmap.lint.known import Before, accept, known_of
+from specmap.lint.suppress import COMMENT_RULES
+from specmap.report.findings import FINDING_FORMATS
+
+if TYPE_CHECKING:
+    from specmap.scan.checkout import Checkout
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What one lint run is asked to do; what is ``None`` or empty, the configuration says.
+
+    ``base`` is a git revision, or any other target. ``update_baseline`` writes the
+    baseline file instead of reading it.
+    """
+
+    target: str | None = None
+    base: str | None = None
+    platform: str | None = None
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    baseline: Path | None = None
+    update_baseline: bool = False
+    use_cache: bool = True
+    cwd: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """A lint run with what its reports need: source text by file, and the path's beginning.
+
+    ``unread`` says which modules could not be read; ``written`` is the baseline file.
+    """
+
+    report: LintReport
+    config: Config
+    source: Callable[[str], str | None]
+    prefix: str = ""
+    unread: str = ""
+    written: Path | None = None
+
+
+def all_rules() -> tuple[Rule, ...]:
+    """Return every rule there is: about comments, our own, and those of installed packs.
+
+    Raises:
+        RulesError: a declaration is wrong.
+    """
+    return tuple(sorted((*COMMENT_RULES, *rulebook.load()), key=lambda rule: rule.id))
+
+
+def lint_tree(request: Request, progress: pipeline.Progress | None = None) -> Review:
+    """Lint a tree. Without a target: the tree around or below the current folder.
+
+    Raises:
+        SpecmapError: the target, the base, the rules or the configuration cannot be used.
+    """
+    rules = all_rules()
+    cwd = request.cwd or Path.cwd()
+    target = request.target or _here(cwd)
+    with pipeline.resolved(target, cwd=cwd, use_cache=request.use_cache, progress=progress) as tree:
+        local = tree.checkout.label.startswith("path:")
+        config = find_config(
+            tree.checkout.root if local else cwd,
+            rules,
+            platforms=pipeline.PLATFORMS,
+            formats=FINDING_FORMATS,
+        )
+        platform = request.platform or config.platform or "cuda"
+        chosen = choose(rules, _choice(request, config))
+        codemap = pipeline.scan_resolved(tree, platform=platform, progress=progress)
+        source = _source(tree.checkout.root, codemap)
+        report = lint_map(codemap, chosen, source=source, known=rules)
+        if request.base is not None:
+            base = _base(request.base, tree.checkout, cwd)
+            report = _since(report, codemap, base, chosen, rules, request, platform, progress)
+        prefix = _prefix(tree.checkout.root, cwd) if local else ""
+    report, written = _against_baseline(report, request, config)
+    return Review(report, config, source, prefix, pipeline.unread(codemap), written)
+
+
+def diff_trees(
+    old: str,
+    new: str,
+    *,
+    platform: str = "cuda",
+    use_cache: bool = True,
+    progress: pipeline.Progress | None = None,
+) -> tuple[MapDiff, str]:
+    """Compare two targets; also return which modules could not be read.
+
+    Raises:
+        SpecmapError: a target cannot be scanned.
+    """
+    maps = [
+        pipeline.scan_tree(target, platform=platform, use_cache=use_cache, progress=progress)
+        for target in (old, new)
+    ]
+    missing = next((said for said in map(pipeline.unread, maps) if said), "")
+    return compare_maps(*maps), missing
+
+
+def _here(cwd: Path) -> str | None:
+    """Return the current folder as the target if a tree is there, else leave it open."""
+    from specmap.scan.checkout import resolve_target
+
+    try:
+        resolve_target(".", cwd=cwd, cache_dir=cwd)
+    except TargetError:
+        return None
+    return "."
+
+
+def _choice(request: Request, config: Config) -> Choice:
+    return Choice(
+        select=request.select or config.select,
+        ignore=(*request.ignore, *config.ignore),
+        severity=config.severity,
+        parameters=config.parameters,
+    )
+
+
+def _source(root: Path, codemap: CodeMap) -> Callable[[str], str | None]:
+    """Return a reader of the map's files that outlives a tree without a cache."""
+    kept: dict[str, str | None] = {}
+
+    def read(file: str) -> str | None:
+        if file not in kept:
+            try:
+                kept[file] = (root / file).read_text("utf-8", "replace")
+            except OSError:
+                kept[file] = None
+        return kept[file]
+
+    for file in codemap.files:
+        read(file.file)
+    return read
+
+
+def _base(base: str, checkout: Checkout, cwd: Path) -> tuple[str, Path]:
+    """Return the target that ``base`` names, and the folder that it is relative to.
+
+    A revision stands for the commit where the reviewed tree went away from it.
+    """
+    from specmap.scan import gitrepo
+
+    if "==" in base or base.startswith("git:") or base == "installed" or (cwd / base).is_dir():
+        return base, cwd
+    folder = checkout.root if checkout.label.startswith("path:") else cwd
+    repository = gitrepo.find(folder)
+    if repository is None:
+        return f"git:{base}", folder
+    head = checkout.label.removeprefix("git:") if checkout.label.startswith("git:") else "HEAD"
+    return f"git:{gitrepo.common_ancestor(repository, base, head) or base}", folder
+
+
+def _since(
+    report: LintReport,
+    codemap: CodeMap,
+    base: tuple[str, Path],
+    chosen: Sequence[Rule],
+    rules: Sequence[Rule],
+    request: Request,
+    platform: str,
+    progress: pipeline.Progress | None,
+) -> LintReport:
+    """Mark what the base has too; a rule that fails on the base is reported as well."""
+    target, cwd = base
+    with pipeline.resolved(target, cwd=cwd, use_cache=request.use_cache, progress=progress) as tree:
+        old = pipeline.scan_resolved(tree, platform=platform, progress=progress)
+        source = _source(tree.checkout.root, old)
+        was = lint_map(old, chosen, source=source, known=rules)
+    before = Before(
+        known_of(replace(was, findings=was.new)), find_renames(old, codemap), _held(old)
+    )
+    report = accept(report, before, f"in {was.target}", _held(codemap))
+    crashes = tuple(dict.fromkeys((*report.crashes, *was.crashes)))
+    return replace(report, base=was.target, crashes=crashes)
+
+
+def _held(codemap: CodeMap) -> frozenset[str]:
+    return frozenset(qualname_of(function.id) for function in codemap.functions)
+
+
+def _against_baseline(
+    report: LintReport, request: Request, config: Config
+) -> tuple[LintReport, Path | None]:
+    path = request.baseline or config.baseline
+    if request.update_baseline:
+        path = path or Path("specmap-baseline.json")
+        pipeline.write_file(path, baseline.dumps(report).encode())
+        return accept(report, Before(known_of(report)), f"in {path.name}"), path
+    if path is None:
+        return report, None
+    return accept(report, Before(baseline.load(path)), f"in {path.name}"), None
+
+
+def _prefix(root: Path, cwd: Path) -> str:
+    """Return the way from the top of the repository, or the current folder, to the tree."""
+    from specmap.scan import gitrepo
+
+    for top in (gitrepo.find(root), cwd):
+        if top is not None and root.is_relative_to(top.resolve()):
+            way = root.relative_to(top.resolve()).as_posix()
+            return "" if way == "." else way
+    return ""

@@ -1,0 +1,213 @@
+"""A pull request against a small repository: only what it adds is reported."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from specmap.codemap.finding import FindingStatus
+from specmap.errors import SpecmapError, TargetError
+from specmap.review import Request, Review, diff_trees, lint_tree
+from tests.review_tree import (
+    DRAFT,
+    LAST_LINE,
+    SYNC,
+    VERIFY,
+    commit,
+    edit,
+    edit_everywhere,
+    git,
+    plant,
+    repository,
+)
+
+ALLOWED = SYNC.rstrip("\n") + "  # specmap: allow host-sync-on-cycle -- measured\n"
+
+
+@pytest.fixture
+def fork(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A repository with one synchronisation in its history; the current folder is its top."""
+    monkeypatch.setenv("SPECMAP_CACHE_DIR", str(tmp_path / "cache"))
+    folder = repository(tmp_path / "fork")
+    edit(folder / "python", VERIFY, (LAST_LINE, SYNC + LAST_LINE))
+    commit(folder, "a synchronisation")
+    monkeypatch.chdir(folder)
+    yield folder
+
+
+def review(**asked: object) -> Review:
+    return lint_tree(Request(**asked))  # type: ignore[arg-type]
+
+
+def new(found: Review) -> list[tuple[str, str, int]]:
+    return [(f.rule.id, f.match.span.file, f.match.span.line) for f in found.report.new]
+
+
+def test_without_a_base_everything_is_reported(fork: Path) -> None:
+    assert new(review()) == [("SPM201", VERIFY, 11)]
+
+
+def test_every_rule_runs_once(fork: Path) -> None:
+    ids = [rule.id for rule in review().report.rules]
+    assert ids == sorted(set(ids))
+    assert {"SPM001", "SPM002", "SPM201"} <= set(ids)
+
+
+def test_what_the_base_has_is_not_reported(fork: Path) -> None:
+    found = review(base="HEAD")
+    assert new(found) == []
+    (finding,) = found.report.findings
+    assert finding.status is FindingStatus.BASELINED
+    assert finding.reason == f"in git:{git(fork, 'rev-parse', 'HEAD')[:12]}"
+
+
+def test_only_what_a_change_adds_is_reported(fork: Path) -> None:
+    edit(fork / "python", DRAFT, ("        tokens = []\n", f"        tokens = []\n{added()}"))
+    assert new(review(base="HEAD")) == [("SPM201", DRAFT, 20)]
+
+
+def added() -> str:
+    return "        longest = forward_batch.seq_lens.max().item()\n"
+
+
+def test_moved_and_renamed_code_is_not_new(fork: Path) -> None:
+    edit(fork / "python", VERIFY, ("class EagleVerify:", "# More.\n\n\nclass EagleVerify:"))
+    edit_everywhere(
+        fork / "python",
+        {"EagleVerify": "TreeVerify", "self.verify(": "self.check(", "def verify(": "def check(",
+         "count = batch": "total = batch"},
+    )  # fmt: skip
+    assert new(review(base="HEAD")) == []
+
+
+def test_a_comment_suppresses_and_losing_it_is_new(fork: Path) -> None:
+    edit(fork / "python", VERIFY, (SYNC, ALLOWED))
+    commit(fork, "allowed")
+    (finding,) = review(base="HEAD").report.findings
+    assert (finding.status, finding.reason) == (FindingStatus.SUPPRESSED, "measured")
+    edit(fork / "python", VERIFY, (ALLOWED, SYNC))
+    assert new(review(base="HEAD")) == [("SPM201", VERIFY, 11)]
+
+
+def test_the_base_is_where_the_branches_went_apart(fork: Path) -> None:
+    """main repairs what the branch still has: that is not the branch's doing."""
+    git(fork, "checkout", "--quiet", "-b", "feature")
+    edit(fork / "python", DRAFT, ("        tokens = []\n", "        tokens = list()\n"))
+    commit(fork, "feature")
+    git(fork, "checkout", "--quiet", "main")
+    edit(fork / "python", VERIFY, (SYNC, ""))
+    commit(fork, "repaired")
+    git(fork, "checkout", "--quiet", "feature")
+    assert new(review(base="main")) == []
+
+
+def test_a_base_can_be_another_tree(fork: Path, tmp_path: Path) -> None:
+    upstream = plant(tmp_path / "upstream")
+    found = review(base=str(upstream))
+    assert new(found) == [("SPM201", VERIFY, 11)]
+    assert found.report.base == "path:sglang"
+
+
+def test_a_base_that_is_not_there(fork: Path) -> None:
+    with pytest.raises(TargetError, match="git:nonsense: no such revision"):
+        review(base="nonsense")
+
+
+def test_paths_begin_at_the_top_of_the_repository(fork: Path) -> None:
+    assert review().prefix == "python"
+    assert review(target="python/sglang").prefix == "python"
+
+
+def test_a_baseline_accepts_what_it_lists(fork: Path) -> None:
+    written = review(update_baseline=True, baseline=fork / "known.json")
+    assert (new(written), written.written) == ([], fork / "known.json")
+    (row,) = json.loads((fork / "known.json").read_text("utf-8"))["findings"]
+    assert (row["rule"], row["holder"]) == ("SPM201", "EagleVerify.verify")
+    assert new(review(baseline=fork / "known.json")) == []
+    edit(fork / "python", VERIFY, (SYNC, ""))
+    assert review(baseline=fork / "known.json").report.gone == 1
+
+
+def test_the_project_decides_what_runs(fork: Path) -> None:
+    settings = '[tool.specmap]\nignore = ["host-sync"]\noutput-format = "json"\n'
+    (fork / "pyproject.toml").write_text(settings, "utf-8")
+    found = review()
+    assert new(found) == []
+    assert found.config.output_format == "json"
+    (fork / "pyproject.toml").write_text('[tool.specmap]\nselect = ["SPM7"]\n', "utf-8")
+    with pytest.raises(SpecmapError, match="select: no rule 'SPM7'"):
+        review()
+
+
+def test_a_project_that_sets_a_severity(fork: Path) -> None:
+    settings = '[tool.specmap.rules.host-sync-on-cycle]\nseverity = "error"\n'
+    (fork / "pyproject.toml").write_text(settings, "utf-8")
+    (finding,) = review().report.findings
+    assert finding.rule.severity == "error"
+
+
+def test_diff_takes_revisions_and_folders(fork: Path) -> None:
+    found, missing = diff_trees("git:HEAD~1", ".")
+    assert missing == ""
+    assert [sync.operation for sync in found.syncs] == ["batch.seq_lens.sum().item()"]
+
+
+def action_script() -> str:
+    """Return what the action's last step runs."""
+    text = (Path(__file__).parent.parent / "action.yml").read_text("utf-8")
+    return text.rpartition("run: |\n")[2]
+
+
+def hook_entry() -> str:
+    text = (Path(__file__).parent.parent / ".pre-commit-hooks.yaml").read_text("utf-8")
+    (line,) = [line for line in text.splitlines() if line.strip().startswith("entry: ")]
+    return line.partition("entry: ")[2]
+
+
+def shell(script: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a script as GitHub does, with this environment's specmap."""
+    path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
+    cache = str(folder.parent / "cache")
+    return subprocess.run(
+        ["bash", "-eo", "pipefail", "-c", script], cwd=folder, capture_output=True, text=True,
+        check=False, env={"PATH": path, "SPECMAP_CACHE_DIR": cache, **environment},
+    )  # fmt: skip
+
+
+def test_the_action_reports_what_the_pull_request_adds(fork: Path) -> None:
+    git(fork, "checkout", "--quiet", "-b", "feature")
+    edit(fork / "python", DRAFT, ("        tokens = []\n", f"        tokens = []\n{added()}"))
+    commit(fork, "feature")
+    summary = fork.parent / "summary.md"
+    given = {
+        "INPUT_PATH": ".", "INPUT_BASE": "main", "INPUT_FORMAT": "github", "INPUT_OUTPUT": "-",
+        "INPUT_ARGUMENTS": "--select host-sync", "INPUT_SUMMARY": "true",
+        "GITHUB_STEP_SUMMARY": str(summary),
+    }  # fmt: skip
+    result = shell(action_script(), fork, **given)
+    assert result.returncode == 1, result.stderr
+    (line,) = result.stdout.splitlines()
+    assert line.startswith(f"::warning file=python/{DRAFT},line=20,endLine=20,title=SPM201 ")
+    assert "+ forward_batch.seq_lens.max().item()" in summary.read_text("utf-8")
+
+
+def test_the_action_is_silent_when_nothing_was_added(fork: Path) -> None:
+    given = {
+        "INPUT_PATH": "python", "INPUT_BASE": "HEAD", "INPUT_FORMAT": "github",
+        "INPUT_OUTPUT": "-", "INPUT_ARGUMENTS": "", "INPUT_SUMMARY": "false",
+    }  # fmt: skip
+    result = shell(action_script(), fork, **given)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+
+
+def test_the_hook_reports_what_the_commit_adds(fork: Path) -> None:
+    assert shell(hook_entry(), fork).returncode == 0
+    edit(fork / "python", DRAFT, ("        tokens = []\n", f"        tokens = []\n{added()}"))
+    result = shell(hook_entry(), fork)
+    assert result.returncode == 1
+    assert result.stdout.startswith(f"python/{DRAFT}:20: SPM201 host-sync-on-cycle: ")
