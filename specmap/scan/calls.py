@@ -56,6 +56,10 @@ class Calls:
 
     def result(self, node: ast.Call, scope: Scope) -> Arms:
         """Return what a call expression evaluates to."""
+        if scope.facts and isinstance(node.func, ast.Attribute):
+            assumed = scope.facts.get(f".{node.func.attr}")
+            if assumed is not None:
+                return only(assumed)
         targets = self._resolver.evaluate(node.func, scope)
         groups = []
         for arm in targets:

@@ -9,6 +9,7 @@ from specmap.codemap.condition import FALSE, TRUE, Condition, all_of, any_of, si
 from specmap.codemap.graph import Arm, Phase, Sink
 from specmap.codemap.source import Span
 from specmap.codemap.verdict import PhaseName, SinkKind, Verdict
+from specmap.scan.guards import Exit, Path, Test
 from specmap.scan.module import FunctionInfo
 from specmap.scan.resolver import Resolver
 from specmap.scan.shapes import static_shape
@@ -112,6 +113,9 @@ class Phases:
             if one.node is not two.node or one.frame is not two.frame:
                 break
             shared += 1
+        if shared < min(len(first), len(second)):
+            if _apart(first[shared].path, second[shared].path):
+                return True
         both = all_of(
             hop_condition(self._resolver, first[shared:]),
             hop_condition(self._resolver, second[shared:]),
@@ -220,6 +224,19 @@ class Phases:
                 return True
             current = current.owner
         return False
+
+
+def _apart(first: Path, second: Path) -> bool:
+    """Whether two paths of one function take different arms of some test."""
+    taken = {(id(item.node), item.branch) for item in first if isinstance(item, Test)}
+    for item in second:
+        if isinstance(item, Test) and (id(item.node), not item.branch) in taken:
+            return True
+        if isinstance(item, Exit) and item.path:
+            tests = [test for test in item.path if isinstance(test, Test)]
+            if len(tests) == len(item.path) and all((id(t.node), t.branch) in taken for t in tests):
+                return True
+    return False
 
 
 def _methods(resolver: Resolver, instance: Instance) -> list[str]:

@@ -51,12 +51,6 @@ BLOCKS = {
     ],
 }
 
-# Phases whose condition is not the same in the copy.
-OTHER_CONDITIONS = {
-    ("0.5.23", "EAGLEWorkerV2", "draft_prefill"),
-    ("0.5.23", "StandaloneWorkerV2", "draft_prefill"),
-}
-
 
 @dataclass(frozen=True, slots=True)
 class Pair:
@@ -190,22 +184,7 @@ def test_phases(pair: Pair) -> None:
 
 def test_conditions_of_phases(pair: Pair) -> None:
     for key, old, new in _phases(pair):
-        if (pair.release, *key) not in OTHER_CONDITIONS:
-            assert _condition(new, pair) == _condition(old, None), key
-
-
-def test_other_conditions(pair: Pair, request: pytest.FixtureRequest) -> None:
-    """Each phase that the test above leaves out."""
-    known = {key[1:] for key in OTHER_CONDITIONS if key[0] == pair.release}
-    if known:
-        reason = (
-            "the copy repeats arms in which can_run of the graph backend is the unknown "
-            "`builtins.bool()`, not its body `shape_key in self._graphs`; the extraction adds them"
-        )
-        request.applymarker(pytest.mark.xfail(strict=True, raises=AssertionError, reason=reason))
-    found = {key: (old, new) for key, old, new in _phases(pair)}
-    same = {k for k in known if _condition(found[k][1], pair) == _condition(found[k][0], None)}
-    assert same == known
+        assert _condition(new, pair) == _condition(old, None), key
 
 
 def test_sinks(pair: Pair) -> None:
