@@ -7,7 +7,7 @@ WORKER ?= EAGLEWorker
 SPECMAP = $(VENV)/bin/specmap
 STAMP = $(VENV)/.installed
 
-.PHONY: demo env test tests-releases lint types contracts check format scan-all bench-scan argument-history random-launches clean
+.PHONY: demo env test tests-releases lint types contracts check format scan-all bench-scan argument-history random-launches mutants clean
 
 # A fresh environment, then the code paths of one worker of a real release.
 demo:
@@ -56,6 +56,11 @@ argument-history: $(STAMP)
 # The monotone property of launch facts on 200 random launches a release.
 random-launches: $(STAMP)
 	SPECMAP_RANDOM_LAUNCHES=200 $(VENV)/bin/pytest tests/releases/test_launch_properties.py
+
+# Faults injected into real releases: how many does lint find, and does it cry wolf?
+SEED ?= 1
+mutants: $(STAMP)
+	$(VENV)/bin/python -m tests.mutations.score --seed $(SEED)
 
 clean:
 	rm -rf $(VENV) output dist

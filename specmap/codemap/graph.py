@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from specmap.codemap.condition import Condition
+from specmap.codemap.hazards import Hazards
 from specmap.codemap.source import SourceFile, Span
 from specmap.codemap.verdict import PhaseName, SinkKind, Verdict
 
@@ -368,6 +369,7 @@ class CodeMap:
     factories: tuple[Factory, ...]
     shared: tuple[SharedCode, ...]
     doubles: tuple[DoubleDecision, ...]
+    hazards: Hazards = field(default_factory=Hazards)
     problems: tuple[Problem, ...] = ()
     files: tuple[SourceFile, ...] = ()
     schema: str = field(default=SCHEMA_VERSION)

@@ -14,7 +14,7 @@ from dataclasses import fields, is_dataclass
 from enum import StrEnum
 from typing import Any
 
-from specmap.codemap import condition, graph, source, verdict
+from specmap.codemap import condition, graph, hazards, source, verdict
 from specmap.codemap.condition import All, AnyOf, Leaf, Not
 from specmap.codemap.graph import CodeMap
 
@@ -23,7 +23,8 @@ _TUPLE = "tuple"
 
 def _kinds() -> dict[str, type[Any]]:
     """Every class of the model, by name."""
-    values = [v for module in (source, verdict, condition, graph) for v in vars(module).values()]
+    modules = (source, verdict, condition, hazards, graph)
+    values = [v for module in modules for v in vars(module).values()]
     classes = [v for v in values if isinstance(v, type)]
     model = [c for c in classes if is_dataclass(c) or (issubclass(c, StrEnum) and c is not StrEnum)]
     return {c.__name__: c for c in (*model, Leaf, Not, All, AnyOf)}

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from specmap.codemap.graph import Decision
 from specmap.codemap.source import Span
 from specmap.codemap.verdict import PhaseName
 from specmap.scan.decisions import Decisions
-from specmap.scan.met import functions_of
+from specmap.scan.met import Met, functions_of
 from specmap.scan.module import ClassInfo, FunctionInfo
 from specmap.scan.phases import Phases
 from specmap.scan.resolver import Resolver
+from specmap.scan.syncs import FoundSync, SyncFinder
 from specmap.scan.values import Instance
 from specmap.scan.walk import Walk
-from specmap.scan.walked import Activation, Hop, Notes
+from specmap.scan.walked import Activation, Notes
 
 
 class CaptureWalks:
@@ -62,20 +63,40 @@ class CaptureWalks:
         for met in functions_of(walk):
             if met.function in self.captured:
                 continue
-            span = self._captured_from(met.chain)
+            span = self._captured_from(met)
             if span is not None:
                 self.captured[met.function] = span
 
-    def _captured_from(self, chain: tuple[Hop, ...]) -> Span | None:
+    def _captured_from(self, met: Met) -> Span | None:
         """The call by which a captured body (a function nested in a capture method) starts."""
-        names = self._resolver.vocabulary.capture_methods
-        for hop in reversed(chain):
-            *outer, name = hop.function.qualname.split(".")
-            if names & set(outer):
+        outside = frozenset(self._resolver.vocabulary.hazards["outside_region"])
+        if met.function.name in outside or any(h.function.name in outside for h in met.chain):
+            return None
+        if met.function.name in self._resolver.vocabulary.capture_methods:
+            return None
+        if self._is_body(met.function):
+            return met.function.span
+        for hop in reversed(met.chain):
+            if self._is_body(hop.function):
                 return hop.function.module.span(hop.node)
-            if name in names:
+            if hop.function.name in self._resolver.vocabulary.capture_methods:
                 return None
         return None
+
+    def _is_body(self, function: FunctionInfo) -> bool:
+        """Whether a function is nested in a capture method."""
+        *outer, _ = function.qualname.split(".")
+        return bool(self._resolver.vocabulary.capture_methods & set(outer))
+
+    def syncs(self, finder: SyncFinder, runner_of: Mapping[str, str]) -> dict[str, list[FoundSync]]:
+        """Return what waits inside the captured bodies, by the worker that owns the runner."""
+        found: dict[str, list[FoundSync]] = {}
+        for walk in self.walks:
+            worker = runner_of.get(walk.worker.cls.id)
+            if worker is not None:
+                inside = finder.find(walk, lambda hit: None, self.is_captured)
+                found.setdefault(worker, []).extend(s for s in inside if s.captured)
+        return found
 
     def is_captured(self, activation: Activation) -> bool:
         """Whether a graph runner captures this function."""

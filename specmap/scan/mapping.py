@@ -28,6 +28,7 @@ from specmap.scan.decisions import Decisions
 from specmap.scan.doubles import double_decisions
 from specmap.scan.edges import Edges, site_key
 from specmap.scan.flags import Flags
+from specmap.scan.hazards import find_hazards
 from specmap.scan.met import Met, functions_of
 from specmap.scan.module import ClassInfo, FunctionInfo
 from specmap.scan.phases import Phases, is_owned
@@ -201,6 +202,7 @@ class MapBuilder:
             doubles=tuple(
                 sorted(self._doubles, key=lambda d: (d.worker, d.phase, d.first, d.second))
             ),
+            hazards=find_hazards(self._resolver, self._decisions),
             problems=tuple(sorted(self._resolver.tree.problems, key=lambda p: (p.file, p.message))),
             files=self._resolver.tree.parsed_files(),
         )
@@ -216,6 +218,9 @@ class MapBuilder:
             shared = finder.find(walk, lambda hit: None, captured)
             for worker in found:
                 found[worker] = [*found[worker], *shared]
+        owners = {owned: w.id for w in self._workers for owned in w.owns}
+        for worker, inside in self._capture.syncs(finder, owners).items():
+            found[worker] = [*found.get(worker, []), *inside]
         return merge(found)
 
     def _add_undriven(self) -> None:

@@ -87,6 +87,8 @@ class LaunchWords:
     capture: tuple[str, ...]
     pool_size: tuple[str, ...]
     of_model: Mapping[str, str]
+    built: Mapping[str, str]
+    bare: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +129,7 @@ class Vocabulary:
     cpu_names: tuple[str, ...]
     platform_modules: tuple[tuple[str, str], ...]
     labels: Mapping[str, tuple[str, ...]]
+    hazards: Mapping[str, tuple[str, ...]]
     launch_words: LaunchWords
     arguments: ArgumentNames
 
@@ -192,6 +195,7 @@ def _build(data: dict[str, dict[str, list[str]]]) -> Vocabulary:
             for platform, _, module in (item.partition("=") for item in sync["platform_modules"])
         ),
         labels={key: tuple(value) for key, value in data["sync_labels"].items()},
+        hazards={key: tuple(value) for key, value in data["hazards"].items()},
         arguments=_arguments(data["arguments"]),
         launch_words=_launch_words(data["launch"]),
     )
@@ -253,6 +257,8 @@ def _launch_words(table: dict[str, list[str]]) -> LaunchWords:
         capture=tuple(table["capture"]),
         pool_size=tuple(table["pool_size"]),
         of_model=_pairs(table["of_model"]),
+        built=_pairs(table["built"]),
+        bare=tuple(table["bare"]),
     )
 
 

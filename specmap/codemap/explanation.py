@@ -1,0 +1,107 @@
+"""Why a place behaves as it does: the way there, its guards, its tests and their values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from specmap.codemap.graph import Guard
+from specmap.codemap.launch import Plain
+from specmap.codemap.outcome import Outcome, TermValue
+from specmap.codemap.source import Span
+from specmap.codemap.verdict import PhaseName, SinkKind, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """One call on the way: the caller, the line of the call, and the guards on its way."""
+
+    symbol: str
+    span: Span
+    text: str
+    guards: tuple[Guard, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """A test of a graph condition, and the value that replay needs (None: it depends)."""
+
+    term: TermValue
+    wanted: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One way from the scheduler to a sink."""
+
+    kind: SinkKind
+    hops: tuple[Hop, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SettingChange:
+    """One change of a launch: ``new`` replaces ``old``; ``removed`` takes the argument away."""
+
+    name: str
+    old: Plain
+    new: Plain
+    removed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """A small set of changes that gives a phase another verdict."""
+
+    changes: tuple[SettingChange, ...]
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseReason:
+    """Why one phase of one worker ends as it does."""
+
+    worker: str
+    phase: PhaseName
+    verdict: Verdict | None
+    routes: tuple[Route, ...]
+    needs: tuple[Need, ...]
+    alternatives: tuple[Alternative, ...] = ()
+    selected_at: Span | None = None
+    selected_when: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Likely:
+    """A line that may have been meant, here or in another release."""
+
+    release: str | None
+    span: Span
+    text: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceReason:
+    """What stands at a place in the source.
+
+    ``flags`` says what the graph flags on it are, ``passes`` which phases run through it.
+    """
+
+    symbol: str
+    span: Span
+    source: str
+    facts: tuple[str, ...]
+    guards: tuple[Guard, ...]
+    passes: tuple[str, ...]
+    likely: tuple[Likely, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The answer to ``why``: phases, or a place; ``outcome`` where a launch was given."""
+
+    target: str
+    place: str
+    phases: tuple[PhaseReason, ...]
+    found: PlaceReason | None
+    outcome: Outcome | None

@@ -1,0 +1,131 @@
+"""What is captured, per device, backend and forward mode."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+
+from specmap.codemap.finding import Match, Step
+from specmap.codemap.graph import CodeMap, Phase, Worker
+from specmap.codemap.hazards import CaptureEntry, EntryKind
+from specmap.codemap.rule import Confidence, takes
+from specmap.codemap.verdict import SinkKind
+from specmap.lint.detectors.selecting import names, phases_of, place, strings
+
+
+def foreign_runner(codemap: CodeMap, parameters: Mapping[str, object]) -> Iterator[Match]:
+    """A table by device gives one device the runner of another table, of another phase."""
+    tables: dict[tuple[str, str], list[CaptureEntry]] = {}
+    for entry in sorted(codemap.hazards.capture_entries, key=lambda e: e.span):
+        if entry.kind is EntryKind.RUNNER:
+            tables.setdefault((entry.holder, entry.table), []).append(entry)
+    for (holder, table), entries in sorted(tables.items()):
+        usual = Counter(e.target for e in entries)
+        for (where, other), others in sorted(tables.items()):
+            if where != holder or other == table:
+                continue
+            theirs = Counter(e.target for e in others)
+            for entry in entries:
+                shared, own = theirs[entry.target], usual[entry.target]
+                # Where both have it alike, the table that was written first is right.
+                later = entries[0].span > others[0].span
+                if len(entries) > own and (shared > own or (shared == own and later)):
+                    yield _foreign(entry, other, entries, codemap.platform)
+
+
+def _foreign(entry: CaptureEntry, other: str, entries: list[CaptureEntry], platform: str) -> Match:
+    rest = [e for e in entries if e.target != entry.target]
+    expected = next((e for e in rest if e.key == platform), rest[0])
+    return Match(
+        span=entry.span,
+        holder=entry.holder,
+        anchor=f"{entry.table}[{entry.key}] {names([entry.target])}",
+        message=f"{entry.table} gives {entry.key} {names([entry.target])}, the runner of {other}, "
+        f"and {expected.key} gets {names([expected.target])}",
+    )
+
+
+def uncaptured_backend(codemap: CodeMap, parameters: Mapping[str, object]) -> Iterator[Match]:
+    """A backend is captured on one platform and not on another that it has code for."""
+    groups: dict[tuple[str, str], list[CaptureEntry]] = {}
+    for entry in codemap.hazards.capture_entries:
+        if entry.kind is EntryKind.BACKEND:
+            groups.setdefault((entry.holder, entry.subject), []).append(entry)
+    for (holder, subject), entries in sorted(groups.items()):
+        everywhere = {p for e in entries for p in e.platforms}
+        for target in sorted({e.target for e in entries}):
+            own = [e for e in entries if e.target == target]
+            admitted = {p for e in own for p in e.platforms}
+            missing = sorted((set(own[0].runs_on) & everywhere) - admitted)
+            for platform in missing:
+                yield Match(
+                    span=own[0].span,
+                    holder=holder,
+                    anchor=f"{names([target])} {subject} {platform}",
+                    message=f"{names([target])} is captured on {', '.join(sorted(admitted))} and "
+                    f"not on {platform}, for which it has code: there the phase stays eager",
+                )
+    yield from _siblings(groups)
+
+
+def _siblings(groups: dict[tuple[str, str], list[CaptureEntry]]) -> Iterator[Match]:
+    """The same list in two workers, one without a backend that the other has."""
+    by_subject: dict[str, list[tuple[str, list[CaptureEntry]]]] = {}
+    for (holder, subject), entries in groups.items():
+        by_subject.setdefault(subject, []).append((holder, entries))
+    for lists in by_subject.values():
+        for holder, entries in lists:
+            for where, others in lists:
+                if where.partition(".")[0] == holder.partition(".")[0]:
+                    continue
+                known = {(e.target, p) for e in entries for p in e.platforms}
+                for other in others:
+                    lacks = [p for p in other.platforms if (other.target, p) not in known]
+                    if lacks and any(p in e.platforms for e in entries for p in lacks):
+                        yield _sibling(holder, entries[0], other, lacks)
+
+
+def _sibling(holder: str, first: CaptureEntry, other: CaptureEntry, lacks: Iterable[str]) -> Match:
+    return Match(
+        span=first.span,
+        holder=holder,
+        anchor=f"{names([other.target])} {other.subject} {' '.join(lacks)}",
+        message=f"{names([other.target])} is not captured here on {', '.join(lacks)}, and "
+        f"{place(other.span)} captures it for the same phase of another worker",
+        related=(Step(other.span, "captured there"),),
+        confidence=Confidence.MEDIUM,
+    )
+
+
+@takes(verify=list, decode=list)
+def uncaptured_mode(codemap: CodeMap, parameters: Mapping[str, object]) -> Iterator[Match]:
+    """The target is asked to run a mode that its runner can replay but does not capture."""
+    verify, decode = (set(strings(parameters, name)) for name in ("verify", "decode"))
+    for worker, phase in phases_of(codemap):
+        modes = set(phase.forward_modes)
+        if phase.role != "target" or not modes & verify or not modes & decode:
+            continue
+        # A runner stores the mode of plain decoding first, and replaces it where it verifies.
+        captured = _captured(codemap, phase) & verify
+        if captured:
+            yield _uncaptured(worker, phase, sorted(modes & decode), captured)
+
+
+def _captured(codemap: CodeMap, phase: Phase) -> set[str]:
+    used = {
+        h.rpartition(".")[0] for a in phase.arms for h, _ in a.chain if a.kind is not SinkKind.EAGER
+    }
+    return {c.mode for c in codemap.hazards.captured_modes if c.runner in used}
+
+
+def _uncaptured(worker: Worker, phase: Phase, modes: list[str], captured: set[str]) -> Match:
+    return Match(
+        span=phase.span,
+        holder=phase.holder,
+        anchor=f"{phase.role} {' '.join(modes)}",
+        message=f"the target also runs in {', '.join(modes)}, and its graphs are captured for "
+        f"{', '.join(sorted(captured))} only: those passes have no graph",
+        phases=(phase.name,),
+        workers=(worker.id,),
+        confidence=Confidence.LOW,
+    )

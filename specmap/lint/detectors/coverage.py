@@ -1,0 +1,260 @@
+"""Graph coverage: flags that decide or lie, decisions taken twice, passes without a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from specmap.codemap.finding import Match, Step
+from specmap.codemap.graph import (
+    Assignment,
+    CodeMap,
+    Decision,
+    DoubleDecision,
+    Flag,
+    FlagStatus,
+    Phase,
+    Worker,
+)
+from specmap.codemap.rule import Confidence, takes
+from specmap.codemap.verdict import PhaseName, SinkKind, Verdict
+from specmap.lint.detectors.selecting import (
+    DECODE_PHASES,
+    clip,
+    own_guards,
+    phases_of,
+    place,
+    routes,
+    strings,
+)
+
+# Two decisions that differ in more terms than this may be about two different runners.
+_ALIKE = 2
+_Pair = tuple[Decision, tuple[str, ...], Decision, tuple[str, ...]]
+
+
+@takes(votes=list)
+def constant_flag(codemap: CodeMap, parameters: Mapping[str, object]) -> Iterator[Match]:
+    """A flag that chooses the path of a decode phase is one constant for every batch."""
+    deciding = {(d.holder, phase) for d in routes(codemap) for phase in d.phases}
+    for _, phase in phases_of(codemap):
+        deciding |= {(holder, phase.name) for arm in phase.arms for holder, _ in arm.chain}
+    callers: dict[str, set[str]] = {}
+    for edge in codemap.edges:
+        for callee in edge.callees:
+            callers.setdefault(callee, set()).add(edge.caller)
+    votes = strings(parameters, "votes")
+    for flag in codemap.flags:
+        if flag.status is not FlagStatus.CONSTANT or not flag.decides:
+            continue
+        # A vote is stored on the batch, whoever reads it; a local flag of a decode phase is
+        # tested here or handed back to the pass that called.
+        local = flag.name not in votes and flag.phase in DECODE_PHASES
+        near = {flag.holder} | (callers.get(flag.holder, set()) if local else set())
+        here = tuple(
+            p
+            for p in DECODE_PHASES
+            if (flag.holder, p) in deciding or (p == flag.phase and near & _at(deciding, p))
+        )
+        phases = tuple(phase for phase in here if phase == flag.phase) or here
+        if not phases or own_guards(flag.guards, flag.holder):
+            continue
+        path = "graph" if flag.value else "eager"
+        yield Match(
+            span=flag.span,
+            holder=flag.holder,
+            anchor=f"{flag.name} = {flag.text}",
+            message=f"{flag.name} is {flag.text} for every batch, so "
+            f"{', '.join(phases)} always takes the {path} path",
+            phases=phases,
+            workers=flag.workers,
+        )
+
+
+def _at(deciding: set[tuple[str, PhaseName]], phase: PhaseName) -> set[str]:
+    return {holder for holder, where in deciding if where is phase}
+
+
+def constant_report(codemap: CodeMap, parameters: Mapping[str, object]) -> Iterator[Match]:
+    """The reported flag is a constant although the pass that it speaks of can go both ways."""
+    phases = {(w.id, p.name): p for w in codemap.workers for p in w.phases}
+    for flag in codemap.flags:
+        if (
+            flag.status is not FlagStatus.CONSTANT
+            or flag.decides
+            or flag.phase not in set(PhaseName)
+        ):
+            continue
+        name = PhaseName(flag.phase)
+        known = [phases[w, name] for w in flag.workers if (w, name) in phases]
+        if any(_belies(flag, phase) for phase in known):
+            yield Match(
+                span=flag.span,
+                holder=flag.holder,
+                anchor=f"{flag.name}={flag.text}",
+                message=f"{flag.name} is reported as {flag.text} whatever {name} did",
+                phases=(name,),
+                workers=flag.workers,
+            )
+
+
+def _belies(flag: Flag, phase: Phase) -> bool:
+    """Whether the phase can end in another way than the constant says."""
+    graph = any(arm.kind is not SinkKind.EAGER for arm in phase.arms)
+    eager = any(arm.kind is SinkKind.EAGER for arm in phase.arms)
+    return (graph and phase.verdict is not Verdict.EAGER) if not flag.value else eager
+
+
+def dropped_flag(codemap: CodeMap, parameters: Mapping[str, object]) -> Iterator[Match]:
+    """What a target pass says about itself is dropped; the caller is told something else."""
+    passes: dict[tuple[str, int, str], None] = {}
+    for worker in codemap.workers:
+        for phase in worker.phases:
+            if phase.role == "target":
+                for arm in phase.arms:
+                    passes.update({(holder, line, phase.name): None for holder, line in arm.chain})
+    for flag in codemap.flags:
+        if flag.status is not FlagStatus.DROPPED or flag.source_line is None:
+            continue
+        if (flag.holder, flag.source_line, flag.phase) not in passes:
+            continue
+        told = flag.result_source_line or flag.result_line
+        instead = f"; the caller is told the one of line {told}" if told else ""
+        yield Match(
+            span=flag.span,
+            holder=flag.holder,
+            anchor=flag.text,
+            message=f"the {flag.phase} pass says whether it replayed ({flag.name}) and that is "
+            f"dropped{instead}",
+            phases=(PhaseName(flag.phase),),
+            workers=flag.workers,
+        )
+
+
+def decided_twice(codemap: CodeMap, parameters: Mapping[str, object]) -> Iterator[Match]:
+    """One pass, two decisions, and one of them tests what the other does not."""
+    known = {(d.span.file, d.span.line): d for d in routes(codemap)}
+    pairs: dict[_Pair, list[DoubleDecision]] = {}
+    for double in codemap.doubles:
+        ends = [known.get((s.file, s.line)) for s in (double.first, double.second)]
+        if any(end is None or double.phase not in end.phases for end in ends):
+            continue
+        first, second = (end for end in ends if end is not None)
+        only = [
+            (first, _telling(double.only_first, first)),
+            (second, _telling(double.only_second, second)),
+        ]
+        if any(terms for _, terms in only):
+            # The decision of fewer phases is the worker's own.
+            (here, extra), (there, missing) = sorted(
+                only, key=lambda o: (len(o[0].phases), o[0].id)
+            )
+            pairs.setdefault((here, extra, there, missing), []).append(double)
+    for pair in sorted(pairs, key=lambda pair: (pair[0].id, pair[2].id)):
+        yield _twice(*pair, pairs[pair])
+
+
+def _telling(terms: tuple[str, ...], decision: Decision) -> tuple[str, ...]:
+    """The terms that test more than whether the runner that is asked exists."""
+    asked = [term.text for term in decision.terms]
+    bare = [(term, term.removesuffix(" is not None")) for term in terms]
+    return tuple(t for t, name in bare if not any(text.startswith(f"{name}.") for text in asked))
+
+
+def _twice(
+    decision: Decision,
+    extra: tuple[str, ...],
+    other: Decision,
+    missing: tuple[str, ...],
+    doubles: list[DoubleDecision],
+) -> Match:
+    """One finding for a pair of places, at the worker's own decision."""
+    here, there = decision.span, other.span
+    phases = tuple(phase for phase in PhaseName if phase in {d.phase for d in doubles})
+    differs = " and ".join(
+        [f"only {place(there)} tests {clip(text)}" for text in missing]
+        + [f"only {place(here)} tests {clip(text)}" for text in extra]
+    )
+    return Match(
+        span=here,
+        holder=decision.holder,
+        anchor=decision.text,
+        message=f"whether {', '.join(phases)} replays is decided here and again at "
+        f"{place(there)}: {differs}",
+        phases=phases,
+        workers=tuple(sorted({d.worker for d in doubles})),
+        related=(Step(there, "the other decision"),),
+        confidence=Confidence.LOW if len(missing) + len(extra) > _ALIKE else None,
+    )
+
+
+def bypassed_runner(codemap: CodeMap, parameters: Mapping[str, object]) -> Iterator[Match]:
+    """A pass of the decode cycle reaches the model without asking any graph runner."""
+    asking = {(d.holder, phase) for d in routes(codemap) for phase in d.phases}
+    holders = {d.holder for d in routes(codemap)}
+    found: dict[tuple[str, int], list[tuple[Worker, PhaseName]]] = {}
+    for worker, phase in phases_of(codemap):
+        for arm in phase.arms:
+            if arm.kind is not SinkKind.EAGER:
+                continue
+            if not any((h, phase.name) in asking or h in holders for h, _ in arm.chain):
+                found.setdefault(_site(arm.chain, worker), []).append((worker, phase.name))
+    edges = {(e.caller, e.span.line): e for e in codemap.edges}
+    spans = {f.id: f.span for f in codemap.functions}
+    for (holder, line), where in sorted(found.items()):
+        edge = edges.get((holder, line))
+        phases = tuple(p for p in DECODE_PHASES if p in {name for _, name in where})
+        yield Match(
+            span=edge.span if edge else spans[holder],
+            holder=holder,
+            anchor=edge.text if edge else "",
+            message=f"{', '.join(phases)} runs the model here without asking a graph runner",
+            phases=phases,
+            workers=tuple(sorted({worker.id for worker, _ in where})),
+        )
+
+
+def _site(chain: tuple[tuple[str, int], ...], worker: Worker) -> tuple[str, int]:
+    """The last call of a chain that stands in the worker's own code."""
+    own = {worker.id, *worker.mro, *worker.owns}
+    folder = worker.span.file.rpartition("/")[0]
+    last = chain[0]
+    for holder, line in chain:
+        if holder.rpartition(".")[0] in own or holder.startswith(f"{folder}/"):
+            last = (holder, line)
+    return last
+
+
+def unused_graph(codemap: CodeMap, parameters: Mapping[str, object]) -> Iterator[Match]:
+    """A worker captures a graph that none of its passes replays, and a phase of it is eager."""
+    runners = {d.holder.rpartition(".")[0] for d in codemap.decisions if d.kind == "can_run"}
+    lines = {c.id: {c.id, *c.mro} for c in codemap.classes}
+    for worker in codemap.workers:
+        eager = [p for w, p in phases_of(codemap) if w == worker and p.verdict is Verdict.EAGER]
+        if not eager:
+            continue
+        used = {h.rpartition(".")[0] for p in worker.phases for a in p.arms for h, _ in a.chain}
+        for attribute in codemap.attributes:
+            if attribute.name.rpartition(".")[0] not in (worker.id, *worker.mro, *worker.owns):
+                continue
+            made = [a for a in attribute.assignments if _builds(a, runners, lines)]
+            kinds = {kind for a in made for kind in a.types if kind}
+            if made and not any(lines.get(kind, {kind}) & used for kind in kinds):
+                yield _unused(made[0], attribute.name, worker, eager)
+
+
+def _builds(assignment: Assignment, runners: set[str], lines: dict[str, set[str]]) -> bool:
+    kinds = [kind for kind in assignment.types if kind]
+    return bool(kinds) and all(lines.get(kind, {kind}) & runners for kind in kinds)
+
+
+def _unused(made: Assignment, attribute: str, worker: Worker, eager: list[Phase]) -> Match:
+    name = attribute.rpartition(".")[2]
+    phases = tuple(phase.name for phase in eager)
+    return Match(
+        span=made.span,
+        holder=made.holder,
+        anchor=f"{name} = {made.value}",
+        message=f"{name} is captured and never replayed, and {', '.join(phases)} always runs eager",
+        phases=phases,
+        workers=(worker.id,),
+    )

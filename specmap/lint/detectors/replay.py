@@ -1,0 +1,215 @@
+"""Replay safety: what makes a replay differ from the eager pass or from the capture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from specmap.codemap.finding import Match, Step
+from specmap.codemap.graph import CodeMap
+from specmap.codemap.hazards import BufferUse, MetadataField, Role, UseKind
+from specmap.codemap.rule import Confidence
+from specmap.lint.detectors.selecting import clip, place
+
+
+def _by_runner(codemap: CodeMap) -> Iterator[list[BufferUse]]:
+    runners: dict[str, list[BufferUse]] = {}
+    for use in codemap.hazards.buffer_uses:
+        runners.setdefault(use.runner, []).append(use)
+    yield from (uses for _, uses in sorted(runners.items()))
+
+
+def _once(matches: Iterable[Match]) -> Iterator[Match]:
+    """Inherited methods are read once for every runner; a place is reported once."""
+    yield from {(m.span, m.anchor): m for m in matches}.values()
+
+
+def host_scalar(codemap: CodeMap, parameters: Mapping[str, object]) -> Iterator[Match]:
+    """The captured body reads a Python value that every replay stores anew."""
+    yield from _once(_host_scalars(codemap))
+
+
+def _host_scalars(codemap: CodeMap) -> Iterator[Match]:
+    for uses in _by_runner(codemap):
+        made = {u.target for u in uses if u.kind is UseKind.MAKE}
+        stored = _first(uses, lambda u: u.role is Role.REPLAY and u.kind is UseKind.REBIND)
+        for use in uses:
+            if use.role is not Role.REGION or use.kind is not UseKind.READ:
+                continue
+            if use.target in stored and use.target not in made:
+                yield Match(
+                    span=use.span,
+                    holder=use.holder,
+                    anchor=f"{use.target} in region",
+                    message=f"{use.target} is read inside the captured region and stored anew at "
+                    f"{place(stored[use.target].span)}: replay keeps the value of the capture",
+                    related=(Step(stored[use.target].span, "stored in every cycle"),),
+                )
+
+
+def rebound_buffer(codemap: CodeMap, parameters: Mapping[str, object]) -> Iterator[Match]:
+    """A static buffer is replaced at replay; the graph keeps the address of the old one."""
+    yield from _once(_rebound(codemap))
+
+
+def _rebound(codemap: CodeMap) -> Iterator[Match]:
+    for uses in _by_runner(codemap):
+        made = {u.target for u in uses if u.kind is UseKind.MAKE and u.role is Role.INIT}
+        made |= {u.target for u in uses if u.kind is UseKind.FILL and u.role is not Role.REGION}
+        grouped = {u.target for u in uses if u.role is Role.INIT and _is_group(u)}
+        read = _first(
+            uses, lambda u: u.kind is UseKind.READ and u.role in (Role.CAPTURE, Role.REGION)
+        )
+        for use in uses:
+            if use.role is not Role.REPLAY or use.kind not in (UseKind.REBIND, UseKind.MAKE):
+                continue
+            group = use.target.rpartition(".")[0]
+            if (use.target in made or group in grouped) and use.target in read:
+                yield Match(
+                    span=use.span,
+                    holder=use.holder,
+                    anchor=use.text,
+                    message=f"{use.target} is captured at {place(read[use.target].span)} and here "
+                    "another tensor takes its place: the graph still reads the old one",
+                    related=(Step(read[use.target].span, "the address that is captured"),),
+                )
+
+
+def _is_group(use: BufferUse) -> bool:
+    """Whether an object that holds buffers is stored: ``self.buffers = Buffers(...)``."""
+    name = use.value.partition("(")[0].rpartition(".")[2]
+    return use.kind is UseKind.REBIND and "(" in use.value and "uffer" in name + use.target
+
+
+def capture_only_effect(codemap: CodeMap, parameters: Mapping[str, object]) -> Iterator[Match]:
+    """A Python side effect in the captured body happens at capture and never at replay."""
+    found = (
+        Match(
+            span=use.span,
+            holder=use.holder,
+            anchor=use.text,
+            message=f"{clip(use.text)} happens while capturing and in no replay",
+        )
+        for uses in _by_runner(codemap)
+        for use in uses
+        if use.role is Role.REGION and use.kind is UseKind.COLLECT
+    )
+    yield from _once(found)
+
+
+def changing_warmup(codemap: CodeMap, parameters: Mapping[str, object]) -> Iterator[Match]:
+    """The captured body updates state in place that no replay sets again."""
+    yield from _once(_changing(codemap))
+
+
+def _changing(codemap: CodeMap) -> Iterator[Match]:
+    for uses in _by_runner(codemap):
+        filled = {
+            u.target.rpartition(".")[2]
+            for u in uses
+            if u.role is Role.REPLAY and u.kind in (UseKind.FILL, UseKind.REBIND)
+        }
+        for use in uses:
+            if use.role is not Role.REGION or use.kind is not UseKind.UPDATE or use.restored:
+                continue
+            if use.target.rpartition(".")[2] not in filled:
+                yield Match(
+                    span=use.span,
+                    holder=use.holder,
+                    anchor=use.text,
+                    message=f"{clip(use.text)} runs in every warm-up and capture too, and no "
+                    f"replay sets {use.target} again",
+                    confidence=None if use.target.startswith("self.") else Confidence.LOW,
+                )
+
+
+def unequal_fill(codemap: CodeMap, parameters: Mapping[str, object]) -> Iterator[Match]:
+    """Capture and replay fill one static buffer with counts of different units."""
+    yield from _once(_unequal(codemap))
+
+
+def _unequal(codemap: CodeMap) -> Iterator[Match]:
+    for uses in _by_runner(codemap):
+        fills = [u for u in uses if u.kind is UseKind.FILL]
+        for use in fills:
+            if use.role is not Role.REPLAY:
+                continue
+            captured = [
+                u for u in fills if u.role is Role.CAPTURE and u.target == use.target and _unit(u)
+            ]
+            if captured and _unit(use) and all(_unit(u) != _unit(use) for u in captured):
+                yield Match(
+                    span=use.span,
+                    holder=use.holder,
+                    anchor=use.text,
+                    message=f"{use.target} is filled with {use.value} here and with "
+                    f"{captured[0].value} at capture ({place(captured[0].span)})",
+                    related=(Step(captured[0].span, "filled at capture"),),
+                )
+
+
+def _unit(use: BufferUse) -> str:
+    """``requests`` for a bare batch size, ``tokens`` for a product of it; empty if unknown."""
+    if use.value.isidentifier() and ("bs" in use.value or "seqs" in use.value):
+        return "requests"
+    if use.value == "num_tokens":
+        return "tokens"
+    left, _, right = use.value.partition(" * ")
+    return "tokens" if right and ("bs" in left or "seqs" in left) else ""
+
+
+def unequal_builders(codemap: CodeMap, parameters: Mapping[str, object]) -> Iterator[Match]:
+    """The eager builder of a backend leaves a field in another type than the graph's."""
+    fields: dict[tuple[str, str], list[MetadataField]] = {}
+    for field in codemap.hazards.metadata_fields:
+        fields.setdefault((field.backend, field.name), []).append(field)
+    for _, group in sorted(fields.items()):
+        graph = [f for f in group if f.builder == "graph"]
+        if graph:
+            yield from _uncast([f for f in group if f.builder == "eager"], graph)
+
+
+def _uncast(eager: list[MetadataField], graph: list[MetadataField]) -> Iterator[Match]:
+    """The type is what the graph's builder casts to, or what the field's name says."""
+    named = {f.name.rpartition("_")[2] for f in graph} & {"int32", "int64"}
+    types = {f.dtype for f in graph if f.dtype} or named
+    if len(types) != 1 or (not named and any(not f.dtype for f in graph)):
+        return
+    expected = min(types)
+    for field in eager:
+        if field.dtype != expected and expected not in field.source:
+            yield Match(
+                span=field.span,
+                holder=field.holder,
+                anchor=f"{field.name} = {field.text}",
+                message=f"{field.name} keeps the type of {field.source} here and is {expected} in "
+                f"the graph's builder ({place(graph[0].span)})",
+                related=(Step(graph[0].span, "the graph's builder"),),
+            )
+
+
+def stale_buffer(codemap: CodeMap, parameters: Mapping[str, object]) -> Iterator[Match]:
+    """A worker reads a runner's buffer although the pass may have run eager."""
+    made = {
+        part
+        for use in codemap.hazards.buffer_uses
+        if use.kind in (UseKind.MAKE, UseKind.FILL) and use.target.startswith("self.")
+        for part in use.target.split(".")[1:]
+    }
+    for read in codemap.hazards.runner_reads:
+        if not read.decided and read.text.rpartition(".")[2] in made:
+            yield Match(
+                span=read.span,
+                holder=read.holder,
+                anchor=read.text,
+                message=f"{read.text} is read whether or not {read.runner} replayed: after an "
+                "eager pass it holds an older batch",
+                related=(Step(read.route, "the decision"),),
+            )
+
+
+def _first(uses: Iterable[BufferUse], wanted: Callable[[BufferUse], bool]) -> dict[str, BufferUse]:
+    found: dict[str, BufferUse] = {}
+    for use in uses:
+        if wanted(use):
+            found.setdefault(use.target, use)
+    return found

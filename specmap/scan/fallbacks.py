@@ -1,0 +1,120 @@
+"""Where the source gives up a graph or a feature, and whether it says so."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from specmap.codemap.hazards import Fallback, FallbackKind
+from specmap.scan.module import FunctionInfo, last_name
+from specmap.scan.nodes import nodes_in
+from specmap.scan.resolver import Resolver
+
+
+class Fallbacks:
+    """Reads the workers, the runners and the launch settings."""
+
+    def __init__(self, resolver: Resolver) -> None:
+        words = resolver.vocabulary
+        self._resolver = resolver
+        self._settings = frozenset(words.hazards["turned_off"])
+        self._says = frozenset(words.hazards["says"])
+        self._captures = words.capture_methods | frozenset(words.hazards["captures"])
+
+    def find(self) -> tuple[Fallback, ...]:
+        """Return the fallbacks of the vocabulary's folders and files."""
+        found: list[Fallback] = []
+        for place in self._resolver.vocabulary.hazards["fallback_scope"]:
+            for file in self._resolver.tree.files:
+                if file == place or file.startswith(f"{place}/"):
+                    module = self._resolver.tree.module_at(file)
+                    for function in module.all_functions() if module else ():
+                        found += self._in_function(function)
+        return tuple(sorted(set(found), key=lambda f: (f.span, f.text)))
+
+    def _in_function(self, function: FunctionInfo) -> Iterator[Fallback]:
+        for node in nodes_in(function.node):
+            if isinstance(node, ast.Try) and self._captures_in(node.body):
+                for handler in node.handlers:
+                    yield self._caught(handler, function)
+            for name in ("body", "orelse"):
+                block = getattr(node, name, None)
+                if isinstance(block, list):
+                    yield from self._disabled(block, function)
+
+    def _captures_in(self, body: list[ast.stmt]) -> bool:
+        for statement in body:
+            for node in nodes_in(statement):
+                if isinstance(node, ast.Call):
+                    name = last_name(node.func)
+                    if name in self._captures or self._is_runner(name):
+                        return True
+        return False
+
+    def _is_runner(self, name: str) -> bool:
+        if not name[:1].isupper():
+            return False
+        decisions = self._resolver.vocabulary.decisions
+        classes = self._resolver.tree.classes_named(name)
+        methods = (self._resolver.types.method(c, d) for c in classes for d in decisions)
+        return any(methods)
+
+    def _caught(self, handler: ast.ExceptHandler, function: FunctionInfo) -> Fallback:
+        module = function.module
+        caught = "Exception" if handler.type is None else module.text(handler.type)
+        return Fallback(
+            module.span(handler),
+            function.id,
+            FallbackKind.CAUGHT,
+            f"except {caught}",
+            self._says_in(handler.body),
+            any(isinstance(n, ast.Raise) for s in handler.body for n in nodes_in(s)),
+        )
+
+    def _disabled(self, block: list[ast.stmt], function: FunctionInfo) -> Iterator[Fallback]:
+        module = function.module
+        for statement in block:
+            if not isinstance(statement, ast.Assign):
+                continue
+            for target in statement.targets:
+                if isinstance(target, ast.Attribute) and self._is_off(target, statement.value):
+                    yield Fallback(
+                        module.span(statement),
+                        function.id,
+                        FallbackKind.DISABLED,
+                        f"{module.text(target)} = {module.text(statement.value)}",
+                        self._says_in(block),
+                        any(isinstance(s, ast.Raise) for s in block),
+                        self._is_restored(target, statement, function),
+                    )
+
+    def _is_off(self, target: ast.Attribute, value: ast.expr) -> bool:
+        if target.attr not in self._settings or not isinstance(value, ast.Constant):
+            return False
+        off = target.attr.startswith("disable")
+        return value.value is off if isinstance(value.value, bool) else value.value is None
+
+    def _is_restored(
+        self, target: ast.Attribute, stored: ast.Assign, function: FunctionInfo
+    ) -> bool:
+        return any(
+            later.lineno > stored.lineno
+            and isinstance(later.value, ast.Name)
+            and any(last_name(t) == target.attr for t in later.targets)
+            for later in function.facts.assigns
+        )
+
+    def _says_in(self, block: list[ast.stmt]) -> bool:
+        for statement in block:
+            if isinstance(statement, ast.If | ast.For | ast.While):
+                continue
+            for node in nodes_in(statement):
+                if isinstance(node, ast.Call):
+                    root = node.func
+                    names = {last_name(root)}
+                    while isinstance(root, ast.Attribute):
+                        root = root.value
+                        names.add(last_name(root))
+                    if names & self._says:
+                        return True
+        return False

@@ -1,0 +1,234 @@
+"""Makes mutants of real releases, lints them, and counts what is caught.
+
+One tree carries many mutants, in functions of their own, and is scanned once; what a mutant
+does to another is a miss or an alarm like any other. Run as
+``python -m tests.mutations.score --seed 7``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import shutil
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from specmap.codemap.finding import Finding, FindingStatus, LintReport
+from specmap.codemap.graph import CodeMap
+from specmap.codemap.source import qualname_of
+from specmap.compare.renames import find_renames
+from specmap.lint.engine import lint_map
+from specmap.lint.known import Before, accept, known_of
+from specmap.lint.rulebook import load_folder
+from specmap.pipeline import scan_tree
+from specmap.scan.vocabulary import rules_folder
+from tests.mutations.edits import apply
+from tests.mutations.faults import FAULTS, Mutant, Release
+from tests.mutations.harmless import HARMLESS, Change
+from tests.mutations.replayfaults import REPLAY_FAULTS
+from tests.releases.trees import checkout_of
+
+RELEASES = ("0.5.9", "0.5.12", "0.5.23")
+# Faults that cut a pass out of the map stand in a tree of their own.
+_CUTTING = ("SPM105", "SPM106")
+
+
+@dataclass
+class Score:
+    """What was injected and what came of it."""
+
+    caught: list[Mutant] = field(default_factory=list)
+    missed: list[Mutant] = field(default_factory=list)
+    equivalent: list[Mutant] = field(default_factory=list)
+    harmless: list[str] = field(default_factory=list)
+    alarms: list[str] = field(default_factory=list)
+
+
+def release_of(name: str) -> Release:
+    """Return a release with the map of its untouched tree."""
+    return Release(scan_tree(f"sglang=={name}"), Path(checkout_of(name).root))
+
+
+def lint(codemap: CodeMap) -> LintReport:
+    """Run all rules over a map; no comment suppresses anything."""
+    rules = load_folder(rules_folder())
+    report = lint_map(codemap, rules, source=lambda file: None, known=rules)
+    assert not report.crashes, report.crashes
+    return report
+
+
+@contextmanager
+def copied(release: Release) -> Iterator[Release]:
+    """A copy of a release's tree that can be changed, under the map of the untouched one."""
+    with tempfile.TemporaryDirectory(prefix="specmap-mutants-") as name:
+        shutil.copytree(release.root / "sglang", Path(name, "sglang"), ignore=_only_python)
+        yield Release(release.codemap, Path(name))
+
+
+def fresh(release: Release) -> list[Finding]:
+    """Return the findings that a changed tree adds to its release, as ``lint --base`` would."""
+    old, new = release.codemap, scan_tree(release.root, use_cache=False)
+    before = Before(
+        known_of(lint(old)),
+        find_renames(old, new),
+        frozenset(qualname_of(f.id) for f in old.functions),
+    )
+    now = frozenset(qualname_of(f.id) for f in new.functions)
+    report = accept(lint(new), before, "was there before", now)
+    return [f for f in report.findings if f.status is FindingStatus.NEW]
+
+
+def _only_python(folder: str, names: list[str]) -> set[str]:
+    return {n for n in names if Path(folder, n).is_file() and not n.endswith(".py")}
+
+
+def choose(release: Release, rng: random.Random, each: int) -> list[Mutant]:
+    """Pick up to ``each`` mutants of every fault; no two of a rule in one function."""
+    chosen: list[Mutant] = []
+    for fault in (*FAULTS, *REPLAY_FAULTS):
+        sites = list(fault(release, rng))
+        rng.shuffle(sites)
+        taken: set[str] = set()
+        for mutant in sites:
+            if len(taken) == each:
+                break
+            place = f"{mutant.file}:{mutant.holder or mutant.edits[0].line}"
+            if place not in taken:
+                taken.add(place)
+                chosen.append(mutant)
+    return chosen
+
+
+def batches(release: Release, mutants: Iterable[Mutant]) -> list[list[Mutant]]:
+    """Spread mutants over trees: one in a function, and cutting ones apart from the rest."""
+    trees: list[tuple[bool, set[str], list[Mutant]]] = []
+    for mutant in mutants:
+        cutting = mutant.rule in _CUTTING
+        places = {f"{mutant.file}:{_around(release, mutant.file, e.line)}" for e in mutant.edits}
+        if cutting:
+            places = {mutant.file}
+        tree = next((t for t in trees if t[0] is cutting and not t[1] & places), None)
+        if tree is None:
+            tree = (cutting, set(), [])
+            trees.append(tree)
+        tree[1].update(places)
+        tree[2].append(mutant)
+    return [found for _, _, found in trees]
+
+
+def _around(release: Release, file: str, line: int) -> str:
+    """The function around a line."""
+    spans = [f for f in release.codemap.functions if f.span.file == file]
+    inside = [f for f in spans if f.span.line <= line <= f.span.end_line]
+    return max(inside, key=lambda f: f.span.line).id if inside else str(line)
+
+
+def mutate(release: Release, mutants: Sequence[Mutant]) -> None:
+    """Give a tree all the mutants."""
+    by_file: dict[str, list[Mutant]] = defaultdict(list)
+    for mutant in mutants:
+        by_file[mutant.file].append(mutant)
+    for file, group in sorted(by_file.items()):
+        path = release.root / file
+        text = apply(path.read_text("utf-8"), [edit for m in group for edit in m.edits])
+        path.write_text(text, "utf-8")
+
+
+def judge(mutants: Sequence[Mutant], findings: Sequence[Finding], score: Score) -> None:
+    """Sort mutants into caught, missed and equivalent; what belongs to none is an alarm."""
+    used: set[int] = set()
+    for mutant in mutants:
+        own = [f for f in findings if f.rule.id == mutant.rule and _is_of(mutant, f)]
+        used.update(map(id, own))
+        if own:
+            score.caught.append(mutant)
+        elif mutant.equivalent:
+            score.equivalent.append(mutant)
+        else:
+            score.missed.append(mutant)
+    files = {mutant.file for mutant in mutants}
+    for finding in findings:
+        if id(finding) not in used and finding.match.span.file not in files:
+            score.alarms.append(_line(finding))
+
+
+def _is_of(mutant: Mutant, finding: Finding) -> bool:
+    match = finding.match
+    if mutant.holder:
+        return match.holder == mutant.holder
+    places = [match.span, *(step.span for step in match.related)]
+    return any(place.file == mutant.file for place in places) or mutant.rule in _CUTTING
+
+
+def _line(finding: Finding) -> str:
+    span = finding.match.span
+    return f"{span.file}:{span.line} {finding.rule.id} {finding.match.message}"
+
+
+def run(names: Sequence[str], seed: int, each: int) -> Score:
+    """Score the rules on mutants of some releases."""
+    score = Score()
+    for name in names:
+        rng = random.Random(f"{seed}/{name}")
+        release = release_of(name)
+        for group in batches(release, choose(release, rng, each)):
+            with copied(release) as tree:
+                mutate(tree, group)
+                judge(group, fresh(tree), score)
+        with copied(release) as tree:
+            done = [edit.__name__ for edit in HARMLESS if _change(tree, edit(tree, rng))]
+            score.harmless.append(f"{name}: {', '.join(done)}")
+            score.alarms += [f"{name}, harmless edits: {_line(f)}" for f in fresh(tree)]
+    return score
+
+
+def _change(tree: Release, change: Change) -> bool:
+    """Write the new texts; the next edit reads them."""
+    for file, text in change.items():
+        (tree.root / file).write_text(text, "utf-8")
+    tree.forget()
+    return bool(change)
+
+
+def main() -> int:
+    """Print the score; 1 when less than 95 in 100 are caught or anything is a false alarm."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--each", type=int, default=2, help="mutants of a rule in one release")
+    parser.add_argument("--releases", nargs="+", default=RELEASES)
+    options = parser.parse_args()
+    score = run(options.releases, options.seed, options.each)
+    return show(score)
+
+
+def show(score: Score) -> int:
+    """Print a score and return the exit code."""
+    sys.stdout.write("\n".join(_lines(score)) + "\n")
+    total = len(score.caught) + len(score.missed)
+    return 0 if total and len(score.caught) >= 0.95 * total and not score.alarms else 1
+
+
+def _lines(score: Score) -> Iterator[str]:
+    rules = sorted({m.rule for m in [*score.caught, *score.missed, *score.equivalent]})
+    for rule in rules:
+        caught = sum(m.rule == rule for m in score.caught)
+        missed = [m for m in score.missed if m.rule == rule]
+        yield f"{rule}  {caught}/{caught + len(missed)}"
+        yield from (f"    missed {m.file}:{m.edits[0].line} {m.what}" for m in missed)
+    for mutant in score.equivalent:
+        place = f"{mutant.file}:{mutant.edits[0].line}"
+        yield f"equivalent {mutant.rule} {place}: {mutant.equivalent}"
+    for line in score.harmless:
+        yield f"edits that change no behaviour, in one tree: {line}"
+    yield from (f"false alarm {alarm}" for alarm in score.alarms)
+    total = len(score.caught) + len(score.missed)
+    yield f"caught {len(score.caught)} of {total} over {len(rules)} rules"
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
