@@ -53,6 +53,11 @@ class Phases:
         for walk in walks:
             if not is_idle(walk):
                 self._sort(walk)
+        idle = resolver.vocabulary.modes["idle"]
+        for found in self.by_name.values():
+            # A rank of a busy batch may have nothing to do: that pass is not the phase.
+            busy = [hit for hit in found.hits if hit.mode is None or hit.mode.name not in idle]
+            found.hits = busy or found.hits
 
     def name_of(self, hit: Hit) -> PhaseName | None:
         """Return the phase of a hit."""
