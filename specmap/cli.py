@@ -17,9 +17,11 @@ from typing import NoReturn
 import click
 
 from specmap import __version__, pipeline
+from specmap.cli_launch import Show, judged, launch_options, why
 from specmap.cli_review import Screen, Shown, diff, explain, lint, rules
 from specmap.codemap.graph import CodeMap
 from specmap.errors import OutputError, SpecmapError
+from specmap.launched import Launch
 from specmap.report import RenderOptions
 
 _FAILED = 2
@@ -76,7 +78,7 @@ def command(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for _verb in (lint, rules, explain, diff):
+for _verb in (why, lint, rules, explain, diff):
     command.add_command(_verb)
 
 
@@ -121,7 +123,10 @@ for _verb in (lint, rules, explain, diff):
 )
 @click.option("--no-cache", is_flag=True, help="Neither read nor keep anything in the cache.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress bar, no names of written files.")
+@launch_options
+@click.pass_obj
 def scan(
+    screen: Screen,
     target: str | None,
     workers: tuple[str, ...],
     phases: tuple[str, ...],
@@ -130,7 +135,8 @@ def scan(
     output: str | None,
     no_cache: bool,
     quiet: bool,
-) -> int:
+    launch: Launch | None,
+) -> int | Shown:
     """Map the speculative workers of a SGLang tree, from its source.
 
     TARGET is a folder of the tree (the speculative folder, srt, the package, a repository
@@ -143,10 +149,23 @@ def scan(
       specmap scan sglang/srt/speculative --phase verify
       specmap scan git:main --format json -o -
       specmap scan installed --worker EAGLEWorker --format svg
+      specmap scan sglang==0.5.12 --args-file launch.sh --gpu-memory 80 --sm 90 --batch bs=4
+
+    With a launch command the outcome is shown instead of the map: which worker runs, and one
+    word a phase. Exit code 1: a phase that could replay will not, or --expect does not hold.
 
     Drawings (svg, png) need Graphviz; without its 'dot' program the .dot and Mermaid texts
     are written instead. Exit code 2: the scan failed, or the map is partial.
     """
+    if launch is not None:
+        return judged(
+            target,
+            launch,
+            Show(name, output, screen, quiet),
+            narrowed=bool(workers or phases),
+            platform=platform,
+            use_cache=not no_cache,
+        )
     pipeline.check_phases(phases)
     if name == "png" and output == "-":
         raise click.UsageError("png is not text, it cannot go to standard output; name a file")

@@ -150,7 +150,8 @@ class Outcome:
     """Everything that one launch command makes of a tree.
 
     ``workers`` holds the one that runs, or the candidates; none when the server refuses to
-    start or does not speculate. ``batch_size`` is what the caller asked for.
+    start or does not speculate. ``batch_size`` is what the caller asked for. ``partial`` says
+    which modules the map lacks, "" for a whole one.
     """
 
     target: str
@@ -168,6 +169,7 @@ class Outcome:
     assumptions: tuple[Assumption, ...]
     missing: tuple[str, ...]
     notes: tuple[str, ...]
+    partial: str = ""
 
     @property
     def worker(self) -> WorkerOutcome | None:

@@ -72,11 +72,12 @@ class Known:
     captured: Fact
 
 
-def _fields(release: str) -> frozenset[str]:
+def launch_fields(release: str) -> frozenset[str]:
+    """Return the settings that a release has."""
     return frozenset(evaluate(release, Inputs()).facts().facts)
 
 
-def _steps(rng: random.Random, fields: frozenset[str]) -> list[Inputs]:
+def more_and_more(rng: random.Random, fields: frozenset[str]) -> list[Inputs]:
     """Return one launch several times, each time with one more fact about it."""
     names = rng.sample(sorted(fields & VALUES.keys()), rng.randint(1, 7))
     if rng.random() < 0.8:
@@ -120,11 +121,11 @@ def _contradictions(before: Known, after: Known) -> list[str]:
 @pytest.mark.parametrize("release", ["0.5.9", "0.5.12", "0.5.23"])
 def test_a_further_fact_only_makes_more_definite(release: str) -> None:
     rng = random.Random(release)
-    fields = _fields(release)
+    fields = launch_fields(release)
     definite = 0
     for _ in range(COUNT):
         before: Known | None = None
-        for inputs in _steps(rng, fields):
+        for inputs in more_and_more(rng, fields):
             evaluator = evaluate(release, inputs)
             known = Known(evaluator.facts(), evaluator.capture_sizes())
             if before is not None:

@@ -220,6 +220,8 @@ class Calls:
             return self.machine.unknown(*self.machine.blank[cls.name])
         if "enum" in cls.marks:
             return self._member(cls, positional)
+        if cls.module.name.startswith(self.machine.bare) and self.machine.bare:
+            return Instance(cls, cls.name, open_=True)
         instance = Instance(cls, cls.name, open_="open" in cls.marks)
         init = next((c for c in cls.mro() if "__init__" in c.slots), None)
         if init is not None:

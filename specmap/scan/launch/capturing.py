@@ -27,6 +27,11 @@ def pool_size(run: Interpreter, carriers: Carriers, words: LaunchWords) -> objec
     return _agreed(run, [_pool_at(run, carriers, words, n) for n in (SMALL_CACHE, LARGE_CACHE)])
 
 
+def pool_bounds(run: Interpreter, carriers: Carriers, words: LaunchWords) -> object:
+    """Return the requests that are held with a small and with a large KV cache, as a pair."""
+    return tuple(_pool_at(run, carriers, words, n) for n in (SMALL_CACHE, LARGE_CACHE))
+
+
 def _agreed(run: Interpreter, answers: list[object]) -> object:
     """Return the answer for both sizes of the cache, if it is one."""
     if answers[0] == answers[1] and isinstance(answers[0], int | tuple) and is_known(answers[0]):

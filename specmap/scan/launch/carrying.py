@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 
+from specmap.scan.launch.building import Building
 from specmap.scan.launch.interpreter import Interpreter
 from specmap.scan.launch.values import (
     Carrier,
     Class,
+    Lazy,
     Native,
     Scope,
     Unknown,
@@ -34,6 +36,8 @@ class Carriers:
         self._derived = {
             name: ast.parse(text, mode="eval").body for name, text in self.words.derived.items()
         }
+        self.building = Building(run.machine, self.words.built)
+        run.machine.bare = self.words.bare
         run.machine.carried = self.carried
         run.machine.derived = self.derived
 
@@ -62,6 +66,8 @@ class Carriers:
             return machine.invoke(self.dotted(self.words.of_model[name]), [self.model()], {})
         if owner.label and self._moves(name):
             return Unknown((f"{name} changes while the server runs",))
+        if owner.label == "self" and self.building.sets(name):
+            return self.building.attribute(machine.module, name)
         if owner.label and name in machine.record_fields:
             view = View(machine.record, machine.overlay)  # type: ignore[arg-type]
             return machine.settled(name, machine.attribute(view, name))
@@ -84,6 +90,8 @@ class Carriers:
         scope = Scope(None)
         for settings in self.settings_names:
             scope.slots[settings] = self.settings()
+        for model in self.words.model_names:
+            scope.slots[model] = Lazy(self.model)
         unknown = Native("unknown", lambda p, k: Unknown((str(p[0]),)))
         scope.slots["unknown"] = unknown
         return self.run.machine.evaluate(self._derived[name], scope)

@@ -38,6 +38,9 @@ _ORDER: dict[type[ast.cmpop], Callable[[object, object], object]] = {
 }
 
 
+_PLAIN_BASES = {"ABC", "object"}
+
+
 def truth_of(machine: Machine, value: object) -> bool | Unknown:
     """Return whether a value is true, or what would settle it."""
     if isinstance(value, Choice | Either):
@@ -55,15 +58,22 @@ def truth_of(machine: Machine, value: object) -> bool | Unknown:
     if isinstance(value, Member):
         return bool(value.value) if "IntEnum" in value.cls.outside() else True
     if isinstance(value, Instance):
-        cls = value.cls
-        if value.open or (
-            cls and any("__bool__" in c.slots or "__len__" in c.slots for c in cls.mro())
-        ):
-            return machine.unknown(value.label or "truth of an object")
-        return True
+        return _truth_of_object(machine, value)
     if isinstance(value, Class | Function | Bound | Native | View):
         return True
     return bool(value)
+
+
+def _truth_of_object(machine: Machine, value: Instance) -> bool | Unknown:
+    """An object is true unless its class says otherwise, or it may be another object."""
+    cls = value.cls
+    made = not isinstance(value, Carrier) and cls is not None and set(cls.outside()) <= _PLAIN_BASES
+    own = cls is not None and any(
+        name in c.slots for c in cls.mro() for name in ("__bool__", "__len__")
+    )
+    if own or (value.open and not made):
+        return machine.unknown(value.label or "truth of an object")
+    return True
 
 
 def _truth_of_box(machine: Machine, box: Box) -> bool | Unknown:

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from specmap.codemap.launch import Answer, Fact, LaunchFacts
 from specmap.errors import TargetError
-from specmap.scan.launch.capturing import capture_sizes, pool_size
+from specmap.scan.launch.capturing import capture_sizes, pool_bounds, pool_size
 from specmap.scan.launch.carrying import Carriers
 from specmap.scan.launch.comparing import truth_of
 from specmap.scan.launch.exporting import Exporter, fact_of
 from specmap.scan.launch.interpreter import Interpreter, interpreter
-from specmap.scan.launch.library import Library
+from specmap.scan.launch.library import FunctionNode, Library
 from specmap.scan.launch.machine import CutOff
+from specmap.scan.launch.slicing import binding
 from specmap.scan.launch.tables import Inputs
 from specmap.scan.launch.values import (
     Box,
+    Carrier,
     Class,
     External,
     Instance,
@@ -51,6 +53,7 @@ class Evaluator:
         self.carriers = Carriers(self.run, vocabulary)
         self._failed: Raised | None = None
         self._cut = False
+        self._facts: Mapping[str, Fact] | None = None
         self._resolve()
 
     @property
@@ -191,15 +194,31 @@ class Evaluator:
         size = self._ask(lambda: pool_size(self.run, self.carriers, self.words))
         return fact_of(self.run.machine, "request pool", size)
 
+    def pool_range(self) -> tuple[int | None, int | None]:
+        """Return the least and the most requests that are admitted, None where not known."""
+        found = self._ask(lambda: pool_bounds(self.run, self.carriers, self.words))
+        ends = found if isinstance(found, tuple) and len(found) == 2 else (None, None)
+        least, most = (end if isinstance(end, int) else None for end in ends)
+        return least, most
+
+    def kind(self, text: str, file: str = "") -> str:
+        """Return the text or the class that an expression evaluates to, "" if not known."""
+        node = ast.parse(text, mode="eval").body
+        value = self._value(node, file, 0)
+        if isinstance(value, Instance) and not isinstance(value, Carrier) and value.cls is not None:
+            return value.cls.name
+        return value if isinstance(value, str) else ""
+
     def capture_sizes(self) -> Fact:
         """Return the batch sizes that a decode runner captures: a tuple, ascending."""
         sizes = self._ask(lambda: capture_sizes(self.run, self.carriers, self.words))
         return fact_of(self.run.machine, "captured batch sizes", sizes)
 
-    def truth(self, text: str, file: str = "") -> Answer:
+    def truth(self, text: str, file: str = "", line: int = 0) -> Answer:
         """Return whether a test of the map holds.
 
         ``file`` is where the test stands, relative to the root: its module binds the names.
+        With ``line``, names that its function binds before are followed.
         """
         machine = self.run.machine
         try:
@@ -208,36 +227,53 @@ class Evaluator:
             return Answer(text, None, ("no expression",), (), ())
         machine.reads = []
         value = self._ask(
-            lambda: truth_of(machine, machine.evaluate(node, self._scope(node, file)))
+            lambda: truth_of(machine, machine.evaluate(node, self._scope(node, file, line)))
         )
         read = sorted(set(machine.reads))
         machine.reads = None
         operands = tuple(
-            fact_of(machine, ast.unparse(part), self._value(part, file)) for part in _operands(node)
+            fact_of(machine, ast.unparse(part), self._value(part, file, line))
+            for part in _operands(node)
         )
-        facts = self.facts().facts
+        if self._facts is None:
+            self._facts = self.facts().facts
+        facts = self._facts
         known = value if isinstance(value, bool) else None
         why = () if known is not None else merged(reasons_of(value)) or (text,)
         return Answer(text, known, why, operands, tuple(facts[n] for n in read if n in facts))
 
-    def _value(self, node: ast.expr, file: str) -> object:
-        return self._ask(lambda: self.run.machine.evaluate(node, self._scope(node, file)))
+    def _value(self, node: ast.expr, file: str, line: int) -> object:
+        return self._ask(lambda: self.run.machine.evaluate(node, self._scope(node, file, line)))
 
-    def _scope(self, node: ast.expr, file: str) -> Scope:
-        """Return the names of a test: its module's, the settings, and carriers for the rest."""
+    def _scope(self, node: ast.expr, file: str, line: int) -> Scope:
+        """Return the names of a test: local, its module's, the settings, carriers for the rest."""
         module = self.run.loader.load(module_name(file)) if file else None
         scope = Scope(module)
         self.run.machine.module = module
+        function = self.library.function_at(module.name, line) if module and line else None
+        self._fill_scope(scope, node, function, line)
+        return scope
+
+    def _fill_scope(
+        self, scope: Scope, node: ast.AST, function: FunctionNode | None, line: int, depth: int = 3
+    ) -> None:
+        module = scope.parent if isinstance(scope.parent, Module) else None
         bound = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and not _loads(n)}
         for part in ast.walk(node):
             if not isinstance(part, ast.Name) or part.id in bound or part.id in scope.slots:
                 continue
+            if function is not None and depth:
+                statements = binding(function, part.id, line)
+                if statements:
+                    body = ast.Module(statements, [])
+                    self._fill_scope(scope, body, function, line, depth - 1)
+                    self.run.machine.execute(statements, scope)
+                    continue
             if module is not None and self._binds(module, part.id):
                 continue
             if self.run.builtins.has(part.id):
                 continue
             scope.slots[part.id] = self._named(part.id)
-        return scope
 
     def _named(self, name: str) -> object:
         for dotted in self.words.names_in:

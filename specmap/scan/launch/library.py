@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+
 
 class Library:
     """The modules below one root, by dotted name."""
@@ -15,6 +17,7 @@ class Library:
         self._trees: dict[str, ast.Module | None] = {}
         self._files: dict[str, str | None] = {}
         self.texts: dict[int, str] = {}
+        self._functions: dict[str, list[FunctionNode]] = {}
 
     def file_of(self, name: str) -> str | None:
         """Return the file of a module, relative to the root, or None."""
@@ -44,6 +47,20 @@ class Library:
             return ast.parse((self.root / file).read_bytes(), filename=file)
         except (OSError, SyntaxError, ValueError, RecursionError):
             return None
+
+    def function_at(self, name: str, line: int) -> FunctionNode | None:
+        """Return the innermost function of a module whose body holds a line."""
+        tree = self.tree(name)
+        if tree is None:
+            return None
+        if name not in self._functions:
+            self._functions[name] = [n for n in ast.walk(tree) if isinstance(n, FunctionNode)]
+        around = [
+            node
+            for node in self._functions[name]
+            if node.body[0].lineno <= line <= (node.end_lineno or 0)
+        ]
+        return max(around, key=lambda node: node.lineno, default=None)
 
     def text(self, node: ast.expr) -> str:
         """Return an expression as text, white space normalised."""

@@ -123,6 +123,7 @@ class Machine:
         self.assumptions: set[str] = set()
         self.stash: Box | None = None
         self.blank: dict[str, tuple[str, ...]] = {}
+        self.bare: tuple[str, ...] = ()
         self.reads: list[str] | None = None
         self.capacity: object = Unknown(("KV cache capacity",))
         self.sites: dict[object, tuple[str, int, int]] = {}

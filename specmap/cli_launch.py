@@ -1,0 +1,229 @@
+"""The options that state a launch, its outcome, and the verb ``why``."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from specmap import pipeline
+from specmap.cli_review import Screen, Shown
+from specmap.errors import SpecmapError
+from specmap.launched import Launch
+from specmap.report.options import RenderOptions
+
+_FORMATS = ("text", "json")
+_FAILED = 2
+
+_OPTIONS = (
+    click.option("--args", "text", metavar="ARGS", help="Launch command, or its arguments alone."),
+    click.option(
+        "--args-file",
+        metavar="FILE",
+        help="File with the command: shell, docker, Kubernetes, Python, or a YAML config; "
+        "'-' is standard input.",
+    ),
+    click.option("--server", type=int, metavar="N", help="Which one, if it starts several (1)."),
+    click.option("--env", multiple=True, metavar="K=V", help="A variable of the server."),
+    click.option("--model-config", metavar="PATH", help="The model's config.json, or its folder."),
+    click.option("--draft-config", metavar="PATH", help="The same of the draft model."),
+    click.option("--gpu-memory", type=float, metavar="GB", help="Memory of one GPU: 80, 141."),
+    click.option("--sm", type=int, metavar="N", help="Compute capability: 90 is Hopper."),
+    click.option("--tp", type=int, metavar="N", help="Tensor-parallel size."),
+    click.option(
+        "--batch",
+        default="",
+        metavar="K=V,...",
+        help="The batch: bs=4, and what is assumed not to be there (logprob=yes).",
+    ),
+    click.option("--concurrency", type=int, metavar="N", help="Requests that run at once."),
+    click.option(
+        "--expect", default="", metavar="PHASE=VERDICT,...", help="Fail unless these hold."
+    ),
+)
+_NAMES = (
+    "text", "args_file", "server", "env", "model_config", "draft_config", "gpu_memory", "sm",
+    "tp", "batch", "concurrency", "expect",
+)  # fmt: skip
+
+
+def launch_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of a launch; the command gets them as ``launch``, None without any."""
+
+    @functools.wraps(function)
+    def wrapped(*args: Any, **keywords: Any) -> Any:
+        given = {name: keywords.pop(name) for name in _NAMES}
+        return function(*args, launch=_launch(given), **keywords)
+
+    for option in reversed(_OPTIONS):
+        wrapped = option(wrapped)
+    return wrapped
+
+
+def _launch(given: dict[str, Any]) -> Launch | None:
+    """Build the launch from the options.
+
+    Raises:
+        SpecmapError: options contradict each other, or a file cannot be read.
+    """
+    text, file = given["text"], given["args_file"]
+    if text is None and not any(given.values()):
+        return None
+    if text is not None and file is not None:
+        raise SpecmapError("--args and --args-file both state the command; give one")
+    if text is None and file is None:
+        raise SpecmapError("these options need a launch command: --args or --args-file")
+    for name in ("gpu_memory", "sm", "tp", "concurrency"):
+        if given[name] is not None and given[name] <= 0:
+            raise SpecmapError(f"--{name.replace('_', '-')} must be above 0")
+    model, draft = given["model_config"], given["draft_config"]
+    return Launch(
+        text=text if text is not None else _read(file),
+        server=given["server"],
+        env=dict(_pair(item) for item in given["env"]),
+        model_config=Path(model) if model else None,
+        draft_config=Path(draft) if draft else None,
+        gpu_memory=given["gpu_memory"],
+        sm=given["sm"],
+        tp=given["tp"],
+        batch=given["batch"],
+        concurrency=given["concurrency"],
+        expect=given["expect"],
+        folder=Path(file).parent if file and file != "-" else Path(),
+    )
+
+
+def _read(file: str) -> str:
+    try:
+        if file == "-":
+            return sys.stdin.read()
+        return Path(file).read_text("utf-8")
+    except UnicodeDecodeError:
+        raise SpecmapError(f"--args-file {file!r} is not UTF-8 text") from None
+    except OSError as error:
+        raise SpecmapError(f"--args-file {file!r}: {error.strerror or error}") from None
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise SpecmapError(f"--env {text}: expected NAME=VALUE")
+    return name, value
+
+
+@dataclass(frozen=True, slots=True)
+class Show:
+    """How a result is shown: format, file or None, the terminal, and whether to be quiet."""
+
+    name: str
+    output: str | None
+    screen: Screen
+    quiet: bool
+
+    @property
+    def file(self) -> Path | None:
+        """The file to write, None for standard output."""
+        return Path(self.output) if self.output and self.output != "-" else None
+
+    @property
+    def options(self) -> RenderOptions:
+        """Width and colour of the text."""
+        return RenderOptions(width=self.screen.width, color=self.screen.color and self.file is None)
+
+
+def judged(
+    target: str | None,
+    launch: Launch,
+    show: Show,
+    *,
+    narrowed: bool,
+    platform: str,
+    use_cache: bool,
+) -> Shown:
+    """Return the outcome of a launch in one of the formats.
+
+    Raises:
+        SpecmapError: the format shows no launch, or see ``launched.judge_launch``.
+    """
+    from specmap.launched import judge_launch
+
+    if show.name not in _FORMATS:
+        raise SpecmapError(f"--format {show.name} draws the map; a launch is shown as text or json")
+    if narrowed:
+        raise SpecmapError("--worker and --phase narrow the map; a launch selects its own worker")
+    with show.screen.progress(show.quiet) as progress:
+        outcome = judge_launch(
+            target, launch, platform=platform, use_cache=use_cache, progress=progress
+        )
+    if show.name == "json":
+        from specmap.report.outcome_json import render_outcome_json
+
+        text = render_outcome_json(outcome)
+    else:
+        from specmap.report.outcome_text import render_outcome
+
+        text = render_outcome(outcome, show.options)
+    code = _FAILED if outcome.partial else int(outcome.findings)
+    return Shown(text, code, show.file, (outcome.partial,) if outcome.partial else ())
+
+
+@click.command()
+@click.argument("target")
+@click.argument("place")
+@click.option(
+    "--platform", type=click.Choice(pipeline.PLATFORMS), default="cuda", show_default=True,
+    help="Which arms count.",
+)  # fmt: skip
+@click.option(
+    "--format", "-f", "name", type=click.Choice(_FORMATS), default="text", show_default=True,
+    help="Output format.",
+)  # fmt: skip
+@click.option("--output", "-o", metavar="PATH", help="Write there; standard output is the default.")
+@click.option("--no-cache", is_flag=True, help="Neither read nor keep anything in the cache.")
+@click.option("--quiet", "-q", is_flag=True, help="No progress bar.")
+@launch_options
+@click.pass_obj
+def why(
+    screen: Screen,
+    target: str,
+    place: str,
+    platform: str,
+    name: str,
+    output: str | None,
+    no_cache: bool,
+    quiet: bool,
+    launch: Launch | None,
+) -> Shown:
+    """Show why a PLACE of TARGET replays a graph or runs eager.
+
+    PLACE is a phase (WORKER.PHASE), a function or class, or FILE:LINE. Printed are the way from
+    the scheduler to each sink with the guards on it, and the tests of the graph; with a launch
+    command also their values, where those come from, and the smallest changes that give
+    another verdict. For a line without a graph flag: the lines that may have been meant, here
+    and in the releases of the cache.
+
+    \b
+    Examples:
+      specmap why sglang==0.5.9 EAGLEWorker.verify
+      specmap why sglang==0.5.9 eagle_worker.py:322
+      specmap why sglang==0.5.12 EAGLEWorkerV2.draft_extend --args-file launch.sh --sm 90
+    """
+    from specmap.explained import explain
+
+    show = Show(name, output, screen, quiet)
+    with screen.progress(quiet) as progress:
+        found = explain(
+            target, place, launch, platform=platform, use_cache=not no_cache, progress=progress
+        )
+    if name == "json":
+        from specmap.report.outcome_json import render_explanation_json
+
+        return Shown(render_explanation_json(found), 0, show.file)
+    from specmap.report.explanation_text import render_explanation
+
+    return Shown(render_explanation(found, show.options), 0, show.file)

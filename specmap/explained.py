@@ -1,0 +1,172 @@
+"""Composes the steps for ``why``: tree, place and perhaps a launch -> explanation."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from packaging.version import InvalidVersion, Version
+
+from specmap.codemap.explanation import Explanation, PhaseReason, PlaceReason
+from specmap.codemap.graph import CodeMap
+from specmap.errors import SpecmapError
+from specmap.launched import Launch, Prepared, check, ready
+from specmap.pipeline import (
+    Progress,
+    Resolved,
+    default_cache_dir,
+    resolved,
+    scan_resolved,
+    scan_tree,
+)
+
+if TYPE_CHECKING:
+    from specmap.why.lines import OtherRelease
+    from specmap.why.places import LinePlace, PhasePlace
+
+# How many other releases are scanned for the line that was meant, and how many are named.
+_SCANNED = 4
+_NAMED = 2
+
+
+def explain(
+    target: str | None,
+    place: str,
+    launch: Launch | None,
+    *,
+    platform: str = "cuda",
+    use_cache: bool = True,
+    progress: Progress | None = None,
+) -> Explanation:
+    """Return why a phase, symbol or line of a SGLang tree behaves as it does.
+
+    Raises:
+        TargetError: there is no such tree.
+        SpecmapError: nothing is called ``place``, or the launch cannot be read.
+    """
+    from specmap.scan.launch.library import Library
+    from specmap.scan.vocabulary import load_vocabulary
+    from specmap.why.lines import line_reason, symbol_reason
+    from specmap.why.places import LinePlace, PhasePlace, find_place
+
+    vocabulary = load_vocabulary()
+    if launch is not None:
+        check(vocabulary, launch)
+    with resolved(target, use_cache=use_cache, progress=progress) as tree:
+        codemap = scan_resolved(tree, platform=platform, progress=progress)
+        named = find_place(codemap, place)
+        answer = Explanation(codemap.target, place, (), None, None)
+        found: PlaceReason | None = None
+        if isinstance(named, LinePlace):
+            source = _lines(tree, named.file)
+            found = line_reason(codemap, named.file, named.line, source, ())
+            if found.likely:
+                others = _others(codemap, named, use_cache, progress)
+                found = line_reason(codemap, named.file, named.line, source, others)
+        elif not isinstance(named, PhasePlace):
+            found = symbol_reason(codemap, named.symbol)
+        answer = replace(answer, found=found)
+        if launch is None:
+            phases = (_plain(codemap, named),) if isinstance(named, PhasePlace) else ()
+            return replace(answer, phases=phases)
+        library = Library(tree.checkout.root, vocabulary.package)
+        return _launched(answer, named, ready(codemap, library, vocabulary, launch))
+
+
+def _plain(codemap: CodeMap, named: PhasePlace) -> PhaseReason:
+    from specmap.why.phases import phase_reason
+
+    return phase_reason(codemap, named.worker, named.phase)
+
+
+def _launched(answer: Explanation, named: object, prepared: Prepared) -> Explanation:
+    """Add what a launch makes of the place."""
+    from specmap.verdicts.outcome import court_of, judge
+    from specmap.why.changes import Setup, alternatives
+    from specmap.why.phases import phase_reason
+    from specmap.why.places import PhasePlace
+
+    evaluator, question = prepared.evaluator, prepared.question
+    outcome = judge(prepared.codemap, evaluator, prepared.words, question)
+    if not isinstance(named, PhasePlace):
+        return replace(answer, outcome=outcome)
+    court = court_of(evaluator, prepared.words, question.batch, question.least)
+    size = question.batch.size or 1
+    reason = phase_reason(
+        prepared.codemap, named.worker, named.phase, lambda atom: court.value(atom, size)
+    )
+    judged = court.phase(named.phase)
+    facts = evaluator.facts()
+    setup = Setup(
+        prepared.codemap,
+        prepared.words,
+        question.batch,
+        prepared.inputs,
+        frozenset(facts.facts),
+        prepared.fresh,
+    )
+    needs = tuple(need.term for need in reason.needs)
+    runs = any(worker.id == named.worker.id for worker in outcome.workers)
+    reason = replace(
+        reason,
+        verdict=judged.verdict if runs else None,
+        alternatives=alternatives(setup, facts.facts, judged, needs) if runs else (),
+        note=reason.note if runs else f"this launch does not run {named.worker.name}",
+    )
+    return replace(answer, phases=(reason,), outcome=outcome)
+
+
+def _lines(tree: Resolved, file: str) -> list[str]:
+    try:
+        return (tree.checkout.root / file).read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SpecmapError(f"cannot read {file}: {error}") from None
+
+
+def _others(
+    codemap: CodeMap, named: LinePlace, use_cache: bool, progress: Progress | None
+) -> tuple[OtherRelease, ...]:
+    """Return the maps of the nearest cached releases whose line may be the one meant."""
+    from specmap.why.lines import OtherRelease, may_set_flag
+
+    if not use_cache or codemap.release is None:
+        return ()
+    found: list[OtherRelease] = []
+    scanned = 0
+    names = {flag.name for flag in codemap.flags}
+    for release in _cached(codemap.release):
+        path = default_cache_dir() / "releases" / release / "tree" / named.file
+        if not may_set_flag(_text(path), named.line, names):
+            continue
+        other = scan_tree(f"sglang=={release}", platform=codemap.platform, progress=progress)
+        scanned += 1
+        if any(f.span.file == named.file and f.span.line == named.line for f in other.flags):
+            found.append(OtherRelease(release, other))
+        if len(found) == _NAMED or scanned == _SCANNED:
+            break
+    return tuple(found)
+
+
+def _cached(release: str) -> list[str]:
+    """Return the other releases in the cache, the nearest first."""
+    folder = default_cache_dir() / "releases"
+    names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+    known: list[Version] = []
+    for name in names:
+        try:
+            known.append(Version(name))
+        except InvalidVersion:
+            continue
+    here = Version(release)
+    order = sorted({*known, here})
+    at = order.index(here)
+    others = [v for v in order if v != here]
+    return [str(v) for v in sorted(others, key=lambda v: (abs(order.index(v) - at), str(v)))]
+
+
+def _text(path: Path) -> list[str]:
+    try:
+        return path.read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return []

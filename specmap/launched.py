@@ -1,0 +1,273 @@
+"""Composes the steps for one launch: tree and command -> map and settings -> outcome."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from specmap.codemap.graph import CodeMap
+from specmap.codemap.outcome import Outcome
+from specmap.codemap.verdict import PhaseName, Verdict
+from specmap.errors import SpecmapError
+from specmap.pipeline import Progress, resolved, scan_resolved, unread
+
+if TYPE_CHECKING:
+    from specmap.scan.launch.arguments import Declarations
+    from specmap.scan.launch.argv import Given
+    from specmap.scan.launch.evaluator import Evaluator
+    from specmap.scan.launch.library import Library
+    from specmap.scan.launch.servers import Command
+    from specmap.scan.launch.tables import Inputs
+    from specmap.scan.vocabulary import Vocabulary
+    from specmap.verdicts.outcome import Question
+    from specmap.verdicts.words import VerdictWords
+
+# Memory of the smallest and the largest GPU, in MiB: what both capture, every one captures.
+_SMALLEST_MIB, _LARGEST_MIB = 8 * 1024, 288 * 1024
+_MIB_OF_GB = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A launch as the caller states it; all of it is optional but ``text``.
+
+    ``text`` is a command, arguments alone, or a config; ``server`` counts from 1 where it
+    starts several. ``env`` adds to the variables that the text sets. ``model_config`` and
+    ``draft_config`` name a config.json or its folder. ``gpu_memory`` is in GB as printed on
+    the card, ``sm`` the compute capability times ten. ``batch`` and ``expect`` are as on the
+    command line (``bs=4``, ``verify=GRAPH``); ``folder`` is where named files are looked for.
+    """
+
+    text: str
+    server: int | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
+    model_config: Path | None = None
+    draft_config: Path | None = None
+    gpu_memory: float | None = None
+    sm: int | None = None
+    tp: int | None = None
+    batch: str = ""
+    concurrency: int | None = None
+    expect: str = ""
+    folder: Path = Path()
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A map and the settings of one launch, ready to be judged."""
+
+    codemap: CodeMap
+    evaluator: Evaluator
+    words: VerdictWords
+    question: Question
+    inputs: Inputs
+    fresh: Callable[[Inputs], Evaluator]
+
+
+def judge_launch(
+    target: str | None,
+    launch: Launch,
+    *,
+    platform: str = "cuda",
+    use_cache: bool = True,
+    progress: Progress | None = None,
+) -> Outcome:
+    """Return what a launch command makes of a SGLang tree.
+
+    Raises:
+        TargetError: there is no such tree.
+        ArgumentError: the release does not know an argument, or refuses its value.
+        SpecmapError: the command, the batch or a file cannot be read.
+    """
+    from specmap.verdicts.outcome import judge
+
+    with prepared(
+        target, launch, platform=platform, use_cache=use_cache, progress=progress
+    ) as asked:
+        found = judge(asked.codemap, asked.evaluator, asked.words, asked.question)
+        return replace(found, partial=unread(asked.codemap))
+
+
+@contextlib.contextmanager
+def prepared(
+    target: str | None,
+    launch: Launch,
+    *,
+    platform: str = "cuda",
+    use_cache: bool = True,
+    progress: Progress | None = None,
+) -> Iterator[Prepared]:
+    """Read the tree and the command, and evaluate the settings.
+
+    Raises:
+        SpecmapError: see :func:`judge_launch`.
+    """
+    from specmap.scan.launch.library import Library
+    from specmap.scan.vocabulary import load_vocabulary
+
+    vocabulary = load_vocabulary()
+    check(vocabulary, launch)
+    with resolved(target, use_cache=use_cache, progress=progress) as tree:
+        codemap = scan_resolved(tree, platform=platform, progress=progress)
+        library = Library(tree.checkout.root, vocabulary.package)
+        yield ready(codemap, library, vocabulary, launch)
+
+
+def check(vocabulary: Vocabulary, launch: Launch) -> None:
+    """Read all that needs no tree, so that a slip is told before a scan.
+
+    Raises:
+        SpecmapError: see :func:`judge_launch`.
+    """
+    from specmap.scan.launch.command import choose, read
+    from specmap.verdicts.truths import read_batch
+    from specmap.verdicts.words import load_words
+
+    choose(read(launch.text, vocabulary.arguments, launch.env), launch.server)
+    read_batch(launch.batch, load_words())
+    read_expectations(launch.expect)
+    _config(launch.model_config)
+    _config(launch.draft_config)
+
+
+def ready(codemap: CodeMap, library: Library, vocabulary: Vocabulary, launch: Launch) -> Prepared:
+    """Read the command against the tree and evaluate its settings.
+
+    Raises:
+        SpecmapError: see :func:`judge_launch`.
+    """
+    from specmap.scan.launch.declared import read as read_declared
+    from specmap.scan.launch.evaluator import Evaluator
+    from specmap.verdicts.outcome import Question
+    from specmap.verdicts.truths import read_batch
+    from specmap.verdicts.words import load_words
+
+    words = load_words()
+    batch = read_batch(launch.batch, words)
+    expected = read_expectations(launch.expect)
+    declarations = read_declared(library.root, vocabulary)
+    command, given = _given(declarations, codemap.release, vocabulary, launch)
+    inputs = _inputs(declarations, command, given, launch, words, codemap.platform)
+
+    def fresh(changed: Inputs) -> Evaluator:
+        return Evaluator(library.root, vocabulary, changed, library)
+
+    evaluator = fresh(inputs)
+    question = Question(
+        command=command.argv,
+        batch=batch,
+        concurrency=launch.concurrency,
+        expected=expected,
+        least=_least(evaluator, inputs, fresh),
+        notes=given.notes,
+    )
+    return Prepared(codemap, evaluator, words, question, inputs, fresh)
+
+
+def _given(
+    declarations: Declarations, release: str | None, vocabulary: Vocabulary, launch: Launch
+) -> tuple[Command, Given]:
+    from specmap.scan.launch.command import choose, read
+    from specmap.scan.launch.given import given
+    from specmap.scan.launch.history import load_history
+
+    names = vocabulary.arguments
+    command = choose(read(launch.text, names, launch.env), launch.server)
+    history = load_history()
+
+    def read_file(name: str) -> str | None:
+        try:
+            return (launch.folder / name).read_text("utf-8")
+        except (OSError, UnicodeDecodeError):
+            return None
+
+    found = given(
+        declarations, command, names, read_file, lambda flag: history.about(flag, release)
+    )
+    return command, found
+
+
+def _inputs(
+    declarations: Declarations,
+    command: Command,
+    given: Given,
+    launch: Launch,
+    words: VerdictWords,
+    platform: str,
+) -> Inputs:
+    from specmap.scan.launch.tables import Inputs
+
+    values = dict(given.values)
+    if launch.tp is not None:
+        values[declarations.by_flag["--tp-size"].field] = launch.tp
+    memory = launch.gpu_memory
+    mib = None if memory is None else words.memory_mib.get(int(memory), memory * _MIB_OF_GB)
+    return Inputs(
+        values=values,
+        converters={a.field: a.type_name for a in declarations.arguments},
+        unknown_values=given.unknown_values,
+        open=given.open,
+        environment={**command.env, **launch.env},
+        platform=platform,
+        gpu_memory_mib=mib,
+        sm=launch.sm,
+        model_config=_config(launch.model_config),
+        draft_config=_config(launch.draft_config),
+    )
+
+
+def _config(path: Path | None) -> Mapping[str, object] | None:
+    """Read a model's config.json, by its name or its folder's.
+
+    Raises:
+        SpecmapError: it is not there, or no JSON object.
+    """
+    if path is None:
+        return None
+    file = path / "config.json" if path.is_dir() else path
+    try:
+        data = json.loads(file.read_text("utf-8"))
+    except OSError as error:
+        raise SpecmapError(f"model config {str(file)!r}: {error.strerror or error}") from None
+    except ValueError as error:
+        raise SpecmapError(f"model config {str(file)!r}: no JSON: {error}") from None
+    if not isinstance(data, dict):
+        raise SpecmapError(f"model config {str(file)!r}: expected a JSON object")
+    return data
+
+
+def _least(
+    evaluator: Evaluator, inputs: Inputs, fresh: Callable[[Inputs], Evaluator]
+) -> tuple[int, ...]:
+    """Return batch sizes that are captured on every GPU, where the GPU is not known."""
+    if inputs.gpu_memory_mib is not None or evaluator.capture_sizes().known:
+        return ()
+    found: set[int] | None = None
+    for mib in (_SMALLEST_MIB, _LARGEST_MIB):
+        sizes = fresh(replace(inputs, gpu_memory_mib=mib)).capture_sizes().value
+        if not isinstance(sizes, tuple):
+            return ()
+        held = {size for size in sizes if isinstance(size, int)}
+        found = held if found is None else found & held
+    return tuple(sorted(found or ()))
+
+
+def read_expectations(text: str) -> dict[PhaseName, Verdict]:
+    """Read ``verify=GRAPH,draft=GRAPH``.
+
+    Raises:
+        SpecmapError: no such phase or verdict.
+    """
+    found: dict[PhaseName, Verdict] = {}
+    for part in filter(None, (p.strip() for p in text.split(","))):
+        name, _, verdict = part.partition("=")
+        if name not in set(PhaseName):
+            raise SpecmapError(f"--expect {part}: no phase {name!r}; {', '.join(PhaseName)}")
+        if verdict not in set(Verdict):
+            raise SpecmapError(f"--expect {part}: no verdict {verdict!r}; {', '.join(Verdict)}")
+        found[PhaseName(name)] = Verdict(verdict)
+    return found

@@ -1,0 +1,188 @@
+"""Why a place behaves as it does, as text for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from specmap.codemap.explanation import (
+    Alternative,
+    Explanation,
+    Hop,
+    Likely,
+    Need,
+    PhaseReason,
+    PlaceReason,
+    Route,
+    SettingChange,
+)
+from specmap.codemap.launch import Fact, FactOrigin, OriginKind
+from specmap.codemap.outcome import PhaseOutcome, TermSource
+from specmap.codemap.source import qualname_of
+from specmap.report.options import RenderOptions
+from specmap.report.outcome_text import decided, place
+from specmap.report.text_parts import console, heading, indent, word
+from specmap.report.wording import guard_text
+
+_SHOWN_SETTINGS = 4
+_LONGEST_VALUE = 80
+
+
+def render_explanation(explanation: Explanation, options: RenderOptions) -> str:
+    """Return the explanation; trailing spaces are removed."""
+    out, sink = console(options)
+    for block in _blocks(explanation):
+        out.print(block)
+    return "\n".join(line.rstrip() for line in sink.getvalue().splitlines()).rstrip() + "\n"
+
+
+def _blocks(explanation: Explanation) -> Iterator[RenderableType]:
+    yield heading(explanation.place, explanation.target)
+    if explanation.found is not None:
+        yield from _place(explanation.found)
+    for reason in explanation.phases:
+        yield from _phase(reason, explanation)
+    if explanation.found is not None and explanation.outcome is not None:
+        passes = set(explanation.found.passes)
+        for worker in explanation.outcome.workers:
+            for phase in worker.phases:
+                if f"{worker.name}.{phase.name}" in passes:
+                    yield from _under_launch(worker.name, phase)
+
+
+# A place
+
+
+def _place(found: PlaceReason) -> Iterator[RenderableType]:
+    yield Text(f"{place(found.span)} in {qualname_of(found.symbol) or found.symbol}")
+    if found.source:
+        yield indent(Text(found.source, style="bold"))
+    for fact in found.facts:
+        yield indent(Text(fact))
+    for guard in found.guards:
+        yield indent(Text(f"guard, line {guard.span.line}: {guard_text(guard)}"))
+    if found.passes:
+        yield indent(Text(f"on the way of: {', '.join(found.passes)}"))
+    if found.likely:
+        yield ""
+        yield heading("Lines that may have been meant")
+        for likely in found.likely:
+            yield indent(Text(_likely(likely)))
+
+
+def _likely(likely: Likely) -> str:
+    release = f"{likely.release}: " if likely.release else ""
+    return f"{release}{place(likely.span)}: {likely.why}: {likely.text}"
+
+
+def _under_launch(worker: str, phase: PhaseOutcome) -> Iterator[RenderableType]:
+    yield ""
+    yield Text.assemble(f"{worker}.{phase.name.value}: ", word(phase.verdict.value))
+    yield indent(decided(phase))
+
+
+# A phase
+
+
+def _phase(reason: PhaseReason, explanation: Explanation) -> Iterator[RenderableType]:
+    yield Text.assemble(
+        f"{reason.worker}.{reason.phase.value}: ",
+        word(reason.verdict.value if reason.verdict is not None else "depends"),
+    )
+    if reason.note:
+        yield indent(Text(reason.note))
+    if explanation.outcome is not None:
+        for worker in explanation.outcome.workers:
+            for phase in worker.phases:
+                if worker.name == reason.worker and phase.name is reason.phase:
+                    yield indent(decided(phase))
+    yield ""
+    yield heading("From the scheduler", f"{place(reason.selected_at)}, selected when "
+                  f"{reason.selected_when}")  # fmt: skip
+    for route in reason.routes:
+        yield from _route(route)
+    if reason.needs:
+        yield ""
+        yield heading("The graph replays when")
+        for need in sorted(reason.needs, key=_order):
+            yield from _need(need)
+    if reason.alternatives:
+        yield ""
+        yield heading("Another verdict")
+        for alternative in reason.alternatives:
+            yield indent(_alternative(alternative))
+
+
+def _route(route: Route) -> Iterator[RenderableType]:
+    yield ""
+    yield Text.assemble("to ", word(route.kind.value))
+    for hop in route.hops:
+        yield from _hop(hop)
+
+
+def _hop(hop: Hop) -> Iterator[RenderableType]:
+    call = f"  calls {hop.text}" if hop.text else ""
+    yield indent(Text(f"{place(hop.span)}  {qualname_of(hop.symbol)}{call}"))
+    for guard in hop.guards:
+        yield indent(Text(f"line {guard.span.line}: {guard_text(guard)}", style="dim"), 6)
+
+
+def _order(need: Need) -> tuple[int, str, int]:
+    """What decides against the graph comes first, what is not known next."""
+    against = need.wanted is not None and need.term.value is (not need.wanted)
+    rank = 0 if against else 1 if need.term.value is None else 2
+    span = need.term.span
+    return rank, span.file if span is not None else "", span.line if span is not None else 0
+
+
+def _need(need: Need) -> Iterator[RenderableType]:
+    term = need.term
+    wanted = {True: "", False: "not ", None: "(either way) "}[need.wanted]
+    text = f"{place(term.span)}: {wanted}{_bracketed(term.text) if wanted else term.text}"
+    value = _valued(need)
+    yield indent(Text(f"{text}{value}"))
+    for fact in term.settings[:_SHOWN_SETTINGS]:
+        yield indent(Text(setting(fact), style="dim"), 6)
+
+
+def _bracketed(text: str) -> str:
+    return f"({text})" if " " in text else text
+
+
+def _valued(need: Need) -> str:
+    term = need.term
+    if term.value is None:
+        reasons = f", needs {', '.join(term.reasons)}" if term.reasons else ""
+        return f" -- not known{reasons}" if reasons or term.source is TermSource.SIZE else ""
+    holds = need.wanted is None or term.value is need.wanted
+    told = "holds" if holds else "does not hold"
+    note = f": {term.note}" if term.note else ""
+    return f" -- {told if need.wanted is not None else str(term.value).lower()}{note}"
+
+
+def setting(fact: Fact) -> str:
+    """Say a setting, its value, and where that comes from."""
+    value = repr(fact.value) if fact.known else f"one of {fact.alternatives or 'any value'}"
+    value = value if len(value) <= _LONGEST_VALUE else f"{value[:_LONGEST_VALUE]}..."
+    origins = "; ".join(_origin(origin) for origin in fact.origins[:2])
+    return f"{fact.name} = {value}{f', {origins}' if origins else ''}"
+
+
+def _origin(origin: FactOrigin) -> str:
+    if origin.kind is not OriginKind.ASSIGNED or origin.span is None:
+        return "given" if origin.kind is OriginKind.GIVEN else "default"
+    test = f" because {origin.tests[-1].text} is {origin.tests[-1].outcome}" if origin.tests else ""
+    return f"set at {place(origin.span)}{test}"
+
+
+def _alternative(alternative: Alternative) -> Text:
+    changes = " and ".join(_change(change) for change in alternative.changes)
+    return Text.assemble(word(alternative.verdict.value), f" with {changes}")
+
+
+def _change(change: SettingChange) -> str:
+    if change.removed:
+        return f"{change.name} not given (now {change.old!r})"
+    return f"{change.name} = {change.new!r} (now {change.old!r})"

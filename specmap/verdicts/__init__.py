@@ -1,0 +1,1 @@
+"""Verdicts: what one launch makes of the conditions of a code map."""

@@ -1,0 +1,181 @@
+"""How each phase of a worker ends under one launch."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from specmap.codemap.condition import Atom, Condition, any_of, atoms_of
+from specmap.codemap.graph import Phase
+from specmap.codemap.outcome import BatchRange, PhaseOutcome, TermSource, TermValue
+from specmap.codemap.verdict import SinkKind, Verdict
+from specmap.verdicts.settling import deciding, open_atoms, residual, settled
+from specmap.verdicts.sizes import Sizes
+from specmap.verdicts.truths import Truths
+
+_RANKS = {
+    TermSource.LAUNCH: 0,
+    TermSource.STATED: 1,
+    TermSource.SIZE: 2,
+    TermSource.ASSUMED: 3,
+    TermSource.UNKNOWN: 4,
+}
+# A listing of open tests stops here; the map has them all.
+_SHOWN = 12
+
+
+class Judge:
+    """Judges phases under one launch. ``top`` is the largest batch that can run, if known."""
+
+    def __init__(self, truths: Truths, sizes: Sizes, top: int | None) -> None:
+        self.truths = truths
+        self.sizes = sizes
+        self.top = top
+
+    def phase(self, phase: Phase) -> PhaseOutcome:
+        """Return the outcome of a phase."""
+        made = PhaseOutcome(
+            name=phase.name,
+            role=phase.role,
+            verdict=Verdict.UNKNOWN,
+            holder=phase.holder,
+            span=phase.span,
+            could_replay=any(arm.kind is not SinkKind.EAGER for arm in phase.arms),
+            note=phase.note,
+        )
+        if not phase.arms:
+            return replace(made, verdict=phase.verdict or Verdict.UNKNOWN)
+        ends = {kind: _condition(phase, kind) for kind in SinkKind}
+        left = {kind: self._left(term) for kind, term in ends.items()}
+        ranges = self._ranges(left)
+        size = self.truths.batch.size or 1
+        verdict = _at(ranges, size)
+        return replace(
+            made,
+            verdict=verdict,
+            ranges=ranges,
+            deciding=self._deciding(ends, verdict, size),
+            open_terms=self._open(left, size) if verdict is Verdict.UNKNOWN else (),
+        )
+
+    def holds(self, term: Condition) -> bool | None:
+        """Return whether a condition over the launch alone holds."""
+        return settled(residual(term, self._launch))
+
+    def open_terms(self, term: Condition) -> tuple[TermValue, ...]:
+        """Return the tests that would settle a condition."""
+        left = residual(term, self._launch)
+        return tuple(self.truths.value(atom) for atom in open_atoms(left))[:_SHOWN]
+
+    def _launch(self, atom: Atom) -> bool | None:
+        return self.truths.value(atom).value
+
+    def _left(self, term: Condition) -> Condition:
+        """Return what the launch leaves of a condition, and note which assumptions it takes."""
+
+        def sure(atom: Atom) -> bool | None:
+            found = self.truths.value(atom)
+            return None if found.source is TermSource.ASSUMED else found.value
+
+        left = residual(term, sure)
+        self.truths.used.update(self.truths.key(atom) for atom in open_atoms(left))
+        return residual(left, self._launch)
+
+    def value(self, atom: Atom, size: int) -> TermValue:
+        """Return the value of a test at a batch size."""
+        found = self.truths.value(atom)
+        how = self.truths.size_test(atom)
+        if how is None or found.source is not TermSource.SIZE:
+            return found
+        held = self.sizes.holds(how, size)
+        note = self.sizes.numbers(how, size)
+        return replace(found, value=held, note=note, reasons=self.sizes.reasons)
+
+    # Batch sizes
+
+    def _ranges(self, left: dict[SinkKind, Condition]) -> tuple[BatchRange, ...]:
+        tested = {
+            atom.text: self.truths.size_test(atom)
+            for term in left.values()
+            for atom in atoms_of(term)
+        }
+        how = {text: kind for text, kind in tested.items() if kind is not None}
+        found: list[BatchRange] = []
+        seen: dict[tuple[bool | None, ...], Verdict] = {}
+        steps = self.sizes.steps(self.top) if how else (1,)
+        asked = self.truths.batch.size
+        if how and asked is not None:
+            steps = tuple(sorted({*steps, asked, asked + 1}))
+        for size in steps:
+            answers = tuple(self.sizes.holds(kind, size) for kind in how.values())
+            if answers not in seen:
+                seen[answers] = self._verdict(left, size)
+            verdict = seen[answers]
+            if found and found[-1].verdict is verdict:
+                continue
+            if found:
+                found[-1] = replace(found[-1], last=size - 1)
+            found.append(BatchRange(size, None, verdict))
+        if self.top is not None and found and found[-1].first <= self.top:
+            found[-1] = replace(found[-1], last=self.top)
+        return tuple(found)
+
+    def _verdict(self, left: dict[SinkKind, Condition], size: int) -> Verdict:
+        def value(atom: Atom) -> bool | None:
+            return self.value(atom, size).value
+
+        ends = {kind: settled(residual(term, value)) for kind, term in left.items()}
+        graph, piecewise = ends[SinkKind.GRAPH], ends[SinkKind.PIECEWISE]
+        eager = ends[SinkKind.EAGER]
+        if graph is None or piecewise is None or eager is None:
+            return Verdict.UNKNOWN
+        if graph + piecewise + eager > 1:
+            return Verdict.UNKNOWN
+        if graph:
+            return Verdict.GRAPH
+        if piecewise:
+            return Verdict.PIECEWISE
+        return Verdict.EAGER if eager else Verdict.NOT_RUN
+
+    # Why
+
+    def _deciding(
+        self, ends: dict[SinkKind, Condition], verdict: Verdict, size: int
+    ) -> tuple[TermValue, ...]:
+        kind = SinkKind.PIECEWISE if verdict is Verdict.PIECEWISE else SinkKind.GRAPH
+        replays = any_of(ends[SinkKind.GRAPH], ends[SinkKind.PIECEWISE])
+        term = ends[kind] if verdict in (Verdict.GRAPH, Verdict.PIECEWISE) else replays
+
+        def value(atom: Atom) -> bool | None:
+            return self.value(atom, size).value
+
+        def rank(atom: Atom) -> int:
+            return _RANKS[self.value(atom, size).source]
+
+        atoms = deciding(term, value, rank)
+        found = [self.value(atom, size) for atom in atoms]
+        if verdict in (Verdict.GRAPH, Verdict.PIECEWISE):
+            sized = [term for term in found if term.source is TermSource.SIZE]
+            return tuple(sized or found)
+        return tuple(found)
+
+    def _open(self, left: dict[SinkKind, Condition], size: int) -> tuple[TermValue, ...]:
+        def value(atom: Atom) -> bool | None:
+            return self.value(atom, size).value
+
+        graph = residual(left[SinkKind.GRAPH], value)
+        piecewise = residual(left[SinkKind.PIECEWISE], value)
+        eager = residual(left[SinkKind.EAGER], value)
+        terms = [t for t in (graph, piecewise) if settled(t) is None] or [eager]
+        atoms = dict.fromkeys(atom for term in terms for atom in open_atoms(term))
+        return tuple(self.value(atom, size) for atom in atoms)[:_SHOWN]
+
+
+def _condition(phase: Phase, kind: SinkKind) -> Condition:
+    return any_of(*(arm.condition for arm in phase.arms if arm.kind is kind))
+
+
+def _at(ranges: tuple[BatchRange, ...], size: int) -> Verdict:
+    for part in ranges:
+        if part.first <= size and (part.last is None or size <= part.last):
+            return part.verdict
+    return ranges[-1].verdict if ranges else Verdict.UNKNOWN

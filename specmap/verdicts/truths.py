@@ -1,0 +1,111 @@
+"""The value of each test under one launch and one batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from specmap.codemap.condition import Atom
+from specmap.codemap.outcome import TermSource, TermValue
+from specmap.codemap.source import Span, canonical
+from specmap.errors import SpecmapError
+from specmap.scan.launch.evaluator import Evaluator
+from specmap.verdicts.words import VerdictWords
+
+_STATED = {"yes": True, "no": False, "unknown": None}
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What the caller says about the batch: its size, and which assumptions do not hold.
+
+    ``stated`` maps an assumption's key to whether the property is there (None: not known).
+    """
+
+    size: int | None = None
+    stated: Mapping[str, bool | None] = field(default_factory=dict)
+
+
+def read_batch(text: str, words: VerdictWords) -> Batch:
+    """Read ``bs=4,logprob=yes``.
+
+    Raises:
+        SpecmapError: an unknown key, or a value that is none.
+    """
+    size: int | None = None
+    stated: dict[str, bool | None] = {}
+    for part in filter(None, (p.strip() for p in text.split(","))):
+        key, _, value = part.partition("=")
+        if key == "bs":
+            if not value.isdecimal() or int(value) < 1:
+                raise SpecmapError(f"--batch bs={value}: expected a number of requests, 1 or more")
+            size = int(value)
+        elif key in words.reasons and value in _STATED:
+            stated[key] = _STATED[value]
+        elif key in words.reasons:
+            raise SpecmapError(f"--batch {part}: expected {key}=yes, {key}=no or {key}=unknown")
+        else:
+            known = ", ".join(["bs", *words.reasons])
+            raise SpecmapError(f"--batch {part}: no such property; there are {known}")
+    return Batch(size, stated)
+
+
+class Truths:
+    """Answers tests. Tests of the batch size stay open; :meth:`sized` answers those."""
+
+    def __init__(self, evaluator: Evaluator, words: VerdictWords, batch: Batch) -> None:
+        self.evaluator = evaluator
+        self.words = words
+        self.batch = batch
+        self.used: set[str] = set()
+        self._known: dict[tuple[str, Span | None], TermValue] = {}
+
+    def size_test(self, atom: Atom) -> str | None:
+        """Return how a test compares the batch size with the captured ones, or None."""
+        return self.words.sizes.get(canonical(atom.text))
+
+    def key(self, atom: Atom) -> str:
+        """Return the key of the assumption that settles a test, "" if none does."""
+        assumed = self.words.assumed.get(canonical(atom.text))
+        taken = assumed is not None and self.value(atom).source is TermSource.ASSUMED
+        return assumed.key if assumed is not None and taken else ""
+
+    def value(self, atom: Atom) -> TermValue:
+        """Return the value of a test, whatever the batch size is."""
+        key = (atom.text, atom.span)
+        if key not in self._known:
+            self._known[key] = self._value(atom)
+        return self._known[key]
+
+    def _value(self, atom: Atom) -> TermValue:
+        text = canonical(atom.text)
+        assumed = self.words.assumed.get(text)
+        if assumed is not None and assumed.key in self.batch.stated:
+            there = self.batch.stated[assumed.key]
+            # What is assumed is that the property is not there.
+            value = None if there is None else assumed.value != there
+            note = f"stated: {assumed.key}"
+            return TermValue(atom.text, atom.span, value, TermSource.STATED, note)
+        if self.size_test(atom) is not None:
+            return TermValue(atom.text, atom.span, None, TermSource.SIZE)
+        found = self._asked(atom, atom.text)
+        if found.value is None and text in self.words.settled:
+            settled = self._asked(atom, self.words.settled[text])
+            found = replace(settled, text=atom.text, note=f"as {self.words.settled[text]}")
+        if found.value is None and assumed is not None:
+            note = self.words.reasons[assumed.key]
+            return TermValue(atom.text, atom.span, assumed.value, TermSource.ASSUMED, note)
+        return found
+
+    def _asked(self, atom: Atom, text: str) -> TermValue:
+        span = atom.span
+        file, line = (span.file, span.line) if span is not None else ("", 0)
+        answer = self.evaluator.truth(text, file, line)
+        if answer.truth is None and line:
+            # Its local names lead nowhere; as names of the running server they may.
+            answer = self.evaluator.truth(text, file)
+        source = TermSource.UNKNOWN if answer.truth is None else TermSource.LAUNCH
+        return TermValue(
+            atom.text, span, answer.truth, source, "", answer.reasons, answer.operands,
+            answer.settings,
+        )  # fmt: skip

@@ -1,0 +1,144 @@
+"""The smallest changes of a launch that give a phase another verdict."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+from specmap.codemap.explanation import Alternative, SettingChange
+from specmap.codemap.graph import CodeMap
+from specmap.codemap.launch import Fact
+from specmap.codemap.outcome import PhaseOutcome, TermSource, TermValue
+from specmap.codemap.verdict import PhaseName, Verdict
+from specmap.scan.launch.evaluator import Evaluator
+from specmap.scan.launch.tables import Inputs
+from specmap.verdicts.outcome import court_of
+from specmap.verdicts.truths import Batch
+from specmap.verdicts.words import VerdictWords
+from specmap.verdicts.workers import running
+
+_ENVIRONMENT = re.compile(r"envs\.(\w+)\.get\(\)")
+# Evaluations that a search may take, and answers that it gives.
+_TRIES = 60
+_ANSWERS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """A launch that can be changed and evaluated again; ``fields`` are its settings."""
+
+    codemap: CodeMap
+    words: VerdictWords
+    batch: Batch
+    inputs: Inputs
+    fields: frozenset[str]
+    fresh: Callable[[Inputs], Evaluator]
+
+
+def alternatives(
+    setup: Setup, facts: Mapping[str, Fact], phase: PhaseOutcome, needs: Sequence[TermValue]
+) -> tuple[Alternative, ...]:
+    """Return up to three smallest sets of changes; none where the search finds none.
+
+    Tried are the settings that the deciding tests read, and those of all tests (``needs``)
+    where the graph replays: a given argument is taken away, a
+    switch is flipped, a backend is replaced, a capture limit is raised to the batch.
+    """
+    replays = phase.verdict in (Verdict.GRAPH, Verdict.PIECEWISE)
+    terms = needs if replays else (*phase.deciding, *phase.open_terms)
+    switches = setup.words.switches if replays else ()
+    singles = list(dict.fromkeys(_candidates(setup, facts, terms, switches)))
+    found: list[Alternative] = []
+    tries = 0
+    for size in (1, 2):
+        for changes in combinations(singles, size):
+            if len({change.name for change in changes}) < size or tries >= _TRIES:
+                continue
+            tries += 1
+            verdict = _verdict(setup, changes, phase.name)
+            if verdict is not phase.verdict and verdict in _other(phase.verdict):
+                found.append(Alternative(changes, verdict))
+            if len(found) == _ANSWERS:
+                return tuple(found)
+        if found:
+            break
+    return tuple(found)
+
+
+def _other(verdict: Verdict) -> tuple[Verdict, ...]:
+    if verdict in (Verdict.GRAPH, Verdict.PIECEWISE):
+        return (Verdict.EAGER, Verdict.NOT_RUN)
+    return (Verdict.GRAPH, Verdict.PIECEWISE)
+
+
+def _candidates(
+    setup: Setup,
+    facts: Mapping[str, Fact],
+    terms: Sequence[TermValue],
+    switches: Sequence[str],
+) -> Iterator[SettingChange]:
+    given = setup.inputs.values
+    names = list(dict.fromkeys((*(s.name for term in terms for s in term.settings), *switches)))
+    if any(term.source is TermSource.SIZE for term in terms):
+        yield from _limits(setup, facts)
+    for name in names:
+        if name in given:
+            yield SettingChange(name, _plain(given[name]), None, removed=True)
+    for name in names:
+        fact = facts.get(name)
+        if fact is not None and fact.known and isinstance(fact.value, bool):
+            yield SettingChange(name, fact.value, not fact.value)
+    yield from _variables(setup, terms)
+    for name in names:
+        fact = facts.get(name)
+        for value in setup.words.values.get(name, ()):
+            if fact is None or fact.value != value:
+                yield SettingChange(name, fact.value if fact else None, value)
+
+
+def _limits(setup: Setup, facts: Mapping[str, Fact]) -> Iterator[SettingChange]:
+    given, size = setup.inputs.values, setup.batch.size
+    for name in setup.words.limits:
+        if name in given:
+            yield SettingChange(name, _plain(given[name]), None, removed=True)
+    if size is not None:
+        for name in setup.words.limits:
+            fact = facts.get(name)
+            if fact is not None and isinstance(fact.value, int) and fact.value < size:
+                yield SettingChange(name, fact.value, size)
+
+
+def _variables(setup: Setup, terms: Sequence[TermValue]) -> Iterator[SettingChange]:
+    for term in terms:
+        for name in _ENVIRONMENT.findall(term.text):
+            old = setup.inputs.environment.get(name)
+            yield SettingChange(name, old, "0" if term.value else "1")
+
+
+def _plain(value: object) -> bool | int | float | str | None:
+    return value if isinstance(value, bool | int | float | str) else str(value)
+
+
+def _changed(inputs: Inputs, changes: Sequence[SettingChange], names: frozenset[str]) -> Inputs:
+    values, environment = dict(inputs.values), dict(inputs.environment)
+    for change in changes:
+        if change.removed:
+            values.pop(change.name, None)
+        elif change.name in names:
+            values[change.name] = change.new
+        else:
+            environment[change.name] = str(change.new)
+    return replace(inputs, values=values, environment=environment)
+
+
+def _verdict(setup: Setup, changes: Sequence[SettingChange], name: PhaseName) -> Verdict | None:
+    """Return the verdict of a phase after the changes; None where the server refuses."""
+    evaluator = setup.fresh(_changed(setup.inputs, changes, setup.fields))
+    if evaluator.lost is not None:
+        return None
+    court = court_of(evaluator, setup.words, setup.batch)
+    worker = running(setup.codemap, court)
+    phase = next((p for p in worker.phases if p.name == name), None) if worker else None
+    return court.phase(phase).verdict if phase is not None else None

@@ -1,0 +1,85 @@
+"""What the PLACE of ``why`` names: a phase, a symbol, or a line of a file."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from dataclasses import dataclass
+
+from specmap.codemap.graph import CodeMap, Phase, Worker
+from specmap.codemap.source import qualname_of
+from specmap.codemap.verdict import PhaseName
+from specmap.errors import SpecmapError
+
+_LINE = re.compile(r"(?P<file>.+\.py):(?P<line>\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class PhasePlace:
+    """A phase of a worker."""
+
+    worker: Worker
+    phase: Phase
+
+
+@dataclass(frozen=True, slots=True)
+class SymbolPlace:
+    """A function or class, by its id."""
+
+    symbol: str
+
+
+@dataclass(frozen=True, slots=True)
+class LinePlace:
+    """A line of a file; ``file`` is relative to the root."""
+
+    file: str
+    line: int
+
+
+Place = PhasePlace | SymbolPlace | LinePlace
+
+
+def find_place(codemap: CodeMap, text: str) -> Place:
+    """Return what a text names.
+
+    Raises:
+        SpecmapError: nothing in the map is called so, or several things are.
+    """
+    line = _LINE.fullmatch(text)
+    if line is not None:
+        return LinePlace(_file(codemap, line["file"]), int(line["line"]))
+    owner, _, name = text.rpartition(".")
+    for worker in codemap.workers:
+        for phase in worker.phases:
+            if worker.name == owner and phase.name == name:
+                return PhasePlace(worker, phase)
+    return SymbolPlace(_symbol(codemap, text))
+
+
+def _file(codemap: CodeMap, name: str) -> str:
+    wanted = name.lstrip("./")
+    files = sorted(source.file for source in codemap.files)
+    found = [file for file in files if file == wanted or file.endswith(f"/{wanted}")]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise SpecmapError(f"{name} may be {' or '.join(found[:4])}; give more of its path")
+    near = difflib.get_close_matches(wanted, [f.rpartition("/")[2] for f in files], n=2)
+    hint = f"did you mean {' or '.join(near)}?" if near else "the map was built without it"
+    raise SpecmapError(f"no file {name} in the map of {codemap.target}; {hint}")
+
+
+def _symbol(codemap: CodeMap, text: str) -> str:
+    ids = {function.id for function in codemap.functions} | {c.id for c in codemap.classes}
+    found = sorted(i for i in ids if i == text or f".{qualname_of(i)}".endswith(f".{text}"))
+    exact = [i for i in found if qualname_of(i) == text or i == text]
+    if len(exact) == 1 or len(found) == 1:
+        return (exact or found)[0]
+    if found:
+        raise SpecmapError(f"{text} may be {' or '.join(map(qualname_of, found[:4]))}; say which")
+    workers = [f"{w.name}.{p}" for w in codemap.workers for p in PhaseName]
+    names = [*workers, *map(qualname_of, sorted(ids))]
+    near = difflib.get_close_matches(text, names, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(near)}?" if near else "name WORKER.PHASE or FILE:LINE"
+    raise SpecmapError(f"nothing is called {text} in the map of {codemap.target}; {hint}")

@@ -1,0 +1,117 @@
+"""``specmap why`` on real releases; the lines were read in the source."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from specmap.codemap.explanation import Explanation, SettingChange
+from specmap.codemap.verdict import Verdict
+from specmap.explained import explain
+from specmap.launched import Launch
+from tests.releases.launches import LLAMA
+from tests.releases.trees import checkout_of
+
+pytestmark = pytest.mark.releases
+
+CHAIN = (
+    "--model-path meta-llama/Llama-3.1-8B-Instruct --speculative-algorithm EAGLE3 "
+    "--speculative-draft-model-path someone/draft --speculative-num-steps 3 "
+    "--speculative-eagle-topk 1 --speculative-num-draft-tokens 4"
+)
+
+
+def asked(
+    release: str, place: str, tmp_path: Path, more: str | None = None, batch: str = ""
+) -> Explanation:
+    launch = None
+    if more is not None:
+        config = tmp_path / "config.json"
+        config.write_text(json.dumps(LLAMA))
+        launch = Launch(f"{CHAIN} {more}", model_config=config, gpu_memory=80, sm=90, batch=batch)
+    return explain(f"sglang=={release}", place, launch)
+
+
+def test_a_line_without_a_flag(tmp_path: Path) -> None:
+    """eagle_worker.py:322 of 0.5.9 is a comment; the constant is at 308, in 0.4.10 on 322."""
+    checkout_of("0.4.10")
+    found = asked("0.5.9", "eagle_worker.py:322", tmp_path).found
+    assert found is not None
+    assert found.facts[0] == "no graph flag is set here"
+    assert found.source.startswith("#")
+    assert (found.likely[0].release, found.likely[0].span.line) == (None, 308)
+    assert "constant False" in found.likely[0].why
+    assert "target_prefill" in found.likely[0].why
+    [old] = [likely for likely in found.likely if likely.release == "0.4.10"]
+    assert old.span.line == 322
+    assert old.why == "can_run_cuda_graph is constant False (value 5 of a tuple), phase " + (
+        "target_prefill"
+    )
+
+
+def test_the_six_terms_of_verify_0_5_9(tmp_path: Path) -> None:
+    """cuda_graph_runner.py:401-437: size, vote, encoder, overlap, hidden states, width."""
+    [reason] = asked("0.5.9", "EAGLEWorker.verify", tmp_path).phases
+    named = {need.term.text for need in reason.needs}
+    assert {
+        "cuda_graph_bs <= self.max_bs",
+        "forward_batch.can_run_dp_cuda_graph",
+        "torch.all(forward_batch.encoder_lens > 0)",
+        "forward_batch.can_run_tbo",
+        "requested_capture_hidden_mode == self.capture_hidden_mode",
+        "forward_batch.batch_size * self.num_tokens_per_bs == forward_batch.input_ids.numel()",
+    } <= named
+    graph = next(route for route in reason.routes if route.kind == "graph")
+    lines = [(hop.span.file.rpartition("/")[2], hop.span.line) for hop in graph.hops]
+    assert lines == [
+        ("eagle_worker.py", 316),
+        ("eagle_worker.py", 716),
+        ("tp_worker.py", 456),
+        ("model_runner.py", 2401),
+        ("model_runner.py", 2463),
+        ("cuda_graph_runner.py", 866),
+    ]
+
+
+def test_the_capture_list_and_its_switch_0_5_23(tmp_path: Path) -> None:
+    [reason] = asked("0.5.23", "EAGLEWorkerV2.draft_extend", tmp_path).phases
+    needs = {" ".join(need.term.text.split()): need for need in reason.needs}
+    switch = needs["envs.SGLANG_DISABLE_DRAFT_EXTEND_CUDA_GRAPH.get()"]
+    assert (switch.wanted, switch.term.span and switch.term.span.line) == (False, 627)
+    assert any("tuple(graph_supported_backend_types)" in text for text in needs)
+
+
+def test_what_would_change_the_verdict(tmp_path: Path) -> None:
+    """flashinfer takes the draft-extend graph on 0.5.12, eagle_worker_v2.py:314."""
+    found = asked(
+        "0.5.12", "EAGLEWorkerV2.draft_extend", tmp_path, "--attention-backend flashinfer"
+    )
+    [reason] = found.phases
+    assert reason.verdict is Verdict.EAGER
+    changes = [(a.changes, a.verdict) for a in reason.alternatives]
+    wanted = (SettingChange("attention_backend", "flashinfer", "triton"),)
+    assert (wanted, Verdict.GRAPH) in changes
+
+
+def test_a_capture_limit_is_raised_or_taken_away(tmp_path: Path) -> None:
+    found = asked("0.5.12", "EAGLEWorkerV2.verify", tmp_path, "--cuda-graph-max-bs 2", batch="bs=4")
+    changes = {a.changes for a in found.phases[0].alternatives}
+    assert (SettingChange("cuda_graph_max_bs", 2, None, removed=True),) in changes
+    assert (SettingChange("cuda_graph_max_bs", 2, 4),) in changes
+
+
+def test_what_would_take_the_graph_away_0_5_23(tmp_path: Path) -> None:
+    """The off-switch of all graphs, eagle_worker_v2.py:481."""
+    found = asked("0.5.23", "EAGLEWorkerV2.draft_extend", tmp_path, "")
+    [reason] = found.phases
+    assert reason.verdict is Verdict.GRAPH
+    changes = {(a.changes[0].name, a.changes[0].new, a.verdict) for a in reason.alternatives}
+    assert ("disable_cuda_graph", True, Verdict.EAGER) in changes
+
+
+def test_a_worker_that_does_not_run(tmp_path: Path) -> None:
+    [reason] = asked("0.5.12", "EAGLEWorker.verify", tmp_path, "").phases
+    assert reason.verdict is None
+    assert reason.note == "this launch does not run EAGLEWorker"

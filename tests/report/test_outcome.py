@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from specmap.codemap.explanation import (
+    Alternative,
+    Explanation,
+    Hop,
+    Likely,
+    Need,
+    PhaseReason,
+    PlaceReason,
+    Route,
+    SettingChange,
+)
+from specmap.codemap.graph import Guard
+from specmap.codemap.source import Span
+from specmap.codemap.verdict import PhaseName, SinkKind, Verdict
+from specmap.report.explanation_text import render_explanation
+from specmap.report.options import RenderOptions
+from specmap.report.outcome_json import render_explanation_json, render_outcome_json
+from specmap.report.outcome_text import ranges, render_outcome
+from tests.report.sample_outcome import BACKEND, LIMIT, REFUSAL, RUNNER, WORKER, outcome
+
+WIDE = RenderOptions(width=200)
+
+
+def test_one_word_a_phase_with_the_line_and_the_numbers() -> None:
+    text = render_outcome(outcome(), WIDE)
+    [verify] = [line for line in text.splitlines() if "│ verify" in line]
+    assert "EAGER" in verify
+    assert "bs 1-2 GRAPH, bs 3-48 EAGER" in verify
+    assert "model_executor/cuda_graph_runner.py:787" in text
+    assert "bs 4 > largest captured 2" in text
+    assert "admission 48 > 2" in text
+    assert "verify: expected GRAPH, found EAGER" in text
+
+
+def test_what_is_not_known_says_what_it_needs() -> None:
+    text = render_outcome(outcome(), WIDE)
+    assert "TritonAttnBackend) is not known (needs model config)" in text
+    assert "model config (--model-config)" in text
+
+
+def test_a_refusal_is_the_verdict() -> None:
+    text = render_outcome(outcome(refusal=REFUSAL), WIDE)
+    assert "NOT_RUN  the server refuses to start" in text
+    assert "ValueError: no tree here (server_args.py:9)" in text
+    assert "Captured" not in text
+
+
+def test_json_has_the_worker_the_findings_and_everything_else() -> None:
+    data = json.loads(render_outcome_json(outcome()))
+    assert (data["worker"], data["findings"]) == ("EAGLEWorkerV2", True)
+    verify = data["workers"][0]["phases"][0]
+    assert (verify["name"], verify["verdict"]) == ("verify", "EAGER")
+    assert verify["deciding"][0]["note"] == "bs 4 > largest captured 2"
+    assert verify["deciding"][0]["span"]["line"] == 787
+    assert data["captured"]["sizes"] == [1, 2]
+    assert json.loads(render_outcome_json(outcome(refusal=REFUSAL)))["worker"] is None
+
+
+def test_the_same_outcome_gives_the_same_bytes() -> None:
+    assert render_outcome_json(outcome()) == render_outcome_json(outcome())
+    assert render_outcome(outcome(), WIDE) == render_outcome(outcome(), WIDE)
+
+
+def test_findings() -> None:
+    """A phase that could replay and runs eager is one; prefill and what has no graph are not."""
+    quiet = replace(outcome(expected=Verdict.EAGER), concerns=())
+    assert quiet.findings
+    [worker] = quiet.workers
+    eager = replace(worker.phases[0], could_replay=False)
+    assert not replace(quiet, workers=(replace(worker, phases=(eager,)),)).findings
+    prefill = replace(worker.phases[0], name=PhaseName.TARGET_PREFILL)
+    assert not replace(quiet, workers=(replace(worker, phases=(prefill,)),)).findings
+    unmet = replace(outcome(), concerns=(), workers=())
+    assert unmet.findings
+
+
+@pytest.mark.parametrize(
+    ("sizes", "text"),
+    [
+        ((), ""),
+        ((1, 2), "1, 2"),
+        (
+            (*range(1, 9), *range(10, 33, 2), 40, 44, 48),
+            "1-8, 10-32 by 2, 40, 44, 48",
+        ),
+    ],
+)
+def test_sizes_in_short(sizes: tuple[int, ...], text: str) -> None:
+    assert ranges(sizes) == text
+
+
+def explanation() -> Explanation:
+    guard = Guard("batch.is_extend()", Span(WORKER, 745, 745), False, "holder")
+    hop = Hop(f"{WORKER}::EAGLEWorkerV2.verify", Span(WORKER, 1040, 1040), "self.fwd", (guard,))
+    reason = PhaseReason(
+        worker="EAGLEWorkerV2",
+        phase=PhaseName.VERIFY,
+        verdict=Verdict.EAGER,
+        routes=(Route(SinkKind.GRAPH, (hop,)),),
+        needs=(Need(BACKEND, True), Need(LIMIT, True)),
+        alternatives=(
+            Alternative((SettingChange("cuda_graph_max_bs", 2, None, True),), Verdict.GRAPH),
+        ),
+    )
+    return Explanation("sglang==0.5.12", "EAGLEWorkerV2.verify", (reason,), None, outcome())
+
+
+def test_an_explanation_has_the_way_the_tests_and_the_change() -> None:
+    text = render_explanation(explanation(), WIDE)
+    assert "speculative/eagle_worker_v2.py:1040  EAGLEWorkerV2.verify  calls self.fwd" in text
+    assert "line 745: not (batch.is_extend())" in text
+    tests = text[text.index("The graph replays when") :]
+    assert tests.index("does not hold: bs 4 > largest captured 2") < tests.index("not known")
+    assert "attention_backend = 'fa3', given" in tests
+    assert "GRAPH with cuda_graph_max_bs not given (now 2)" in tests
+
+
+def test_a_place_has_its_source_and_the_lines_that_may_have_been_meant() -> None:
+    place = PlaceReason(
+        symbol=f"{RUNNER}::CudaGraphRunner.can_run",
+        span=Span(RUNNER, 5, 5),
+        source="return ok",
+        facts=("no graph flag is set here",),
+        guards=(),
+        passes=("EAGLEWorker.verify",),
+        likely=(Likely("0.4.10", Span(WORKER, 322, 322), "False", "constant False"),),
+    )
+    found = replace(explanation(), phases=(), found=place, outcome=None)
+    text = render_explanation(found, WIDE)
+    assert "model_executor/cuda_graph_runner.py:5 in CudaGraphRunner.can_run" in text
+    assert "0.4.10: speculative/eagle_worker_v2.py:322: constant False: False" in text
+    data = json.loads(render_explanation_json(found))
+    assert data["found"]["likely"][0]["release"] == "0.4.10"

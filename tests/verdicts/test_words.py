@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from specmap.codemap.source import canonical
+from specmap.errors import RulesError, SpecmapError
+from specmap.verdicts.truths import read_batch
+from specmap.verdicts.words import load_words
+
+WORDS = load_words()
+
+
+def test_every_assumption_has_a_reason() -> None:
+    assert {assumed.key for assumed in WORDS.assumed.values()} == set(WORDS.reasons)
+
+
+def test_tests_are_canonical() -> None:
+    for test in (*WORDS.sizes, *WORDS.assumed, *WORDS.settled):
+        assert test == canonical(test)
+
+
+@pytest.mark.parametrize("text", ["", "[verdict]\nsizes = []", "[verdict"])
+def test_a_bad_table(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "vocabulary.toml"
+    path.write_text(text)
+    with pytest.raises(RulesError, match=r"vocabulary\.toml"):
+        load_words(path)
+
+
+def test_a_batch() -> None:
+    batch = read_batch("bs=4, veto=yes,hidden=unknown", WORDS)
+    assert batch.size == 4
+    assert batch.stated == {"veto": True, "hidden": None}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("bs=0", "expected a number of requests"),
+        ("bs=x", "expected a number of requests"),
+        ("size=4", "there are bs, embeds"),
+        ("veto=maybe", "expected veto=yes, veto=no or veto=unknown"),
+    ],
+)
+def test_a_batch_that_is_none(text: str, message: str) -> None:
+    with pytest.raises(SpecmapError, match=message):
+        read_batch(text, WORDS)

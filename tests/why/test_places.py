@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import pytest
+
+from specmap.codemap.graph import CodeMap
+from specmap.codemap.source import symbol_id
+from specmap.errors import SpecmapError
+from specmap.why.lines import line_reason, may_set_flag, symbol_reason
+from specmap.why.phases import phase_reason
+from specmap.why.places import LinePlace, PhasePlace, SymbolPlace, find_place
+from tests.report.sample import sample_map
+
+EAGLE = "sglang/srt/speculative/eagle_worker.py"
+SOURCE = ["" for _ in range(400)]
+
+
+@pytest.fixture
+def sample() -> CodeMap:
+    return sample_map()
+
+
+def test_a_phase(sample: CodeMap) -> None:
+    place = find_place(sample, "EAGLEWorker.verify")
+    assert isinstance(place, PhasePlace)
+    assert (place.worker.name, place.phase.name) == ("EAGLEWorker", "verify")
+
+
+def test_a_symbol(sample: CodeMap) -> None:
+    wanted = SymbolPlace(symbol_id("sglang/srt/model_executor/cuda_graph_runner.py",
+                                   "CudaGraphRunner.can_run"))  # fmt: skip
+    assert find_place(sample, "CudaGraphRunner.can_run") == wanted
+
+
+@pytest.mark.parametrize("name", ["eagle_worker.py", "speculative/eagle_worker.py", EAGLE])
+def test_a_line(sample: CodeMap, name: str) -> None:
+    assert find_place(sample, f"{name}:322") == LinePlace(EAGLE, 322)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("EAGLEWorker.verfy", "did you mean EAGLEWorker.verify"),
+        ("eagle_workr.py:3", "did you mean eagle_worker.py"),
+    ],
+)
+def test_a_place_that_is_none(sample: CodeMap, text: str, message: str) -> None:
+    with pytest.raises(SpecmapError, match=message):
+        find_place(sample, text)
+
+
+def test_a_line_without_a_flag_points_to_the_constant(sample: CodeMap) -> None:
+    found = line_reason(sample, EAGLE, 322, SOURCE, ())
+    assert found.facts[0] == "no graph flag is set here"
+    assert found.likely[0].span.line == 308
+    assert "constant False" in found.likely[0].why
+
+
+def test_a_line_with_a_flag_says_what_it_is(sample: CodeMap) -> None:
+    found = line_reason(sample, EAGLE, 308, SOURCE, ())
+    assert "can_run_cuda_graph is constant False, phase target_prefill" in found.facts
+    assert found.likely == ()
+
+
+def test_a_line_that_is_not_there(sample: CodeMap) -> None:
+    with pytest.raises(SpecmapError, match="has 400 lines"):
+        line_reason(sample, EAGLE, 401, SOURCE, ())
+
+
+def test_a_symbol_lists_the_phases_through_it(sample: CodeMap) -> None:
+    place = find_place(sample, "CudaGraphRunner.replay")
+    assert isinstance(place, SymbolPlace)
+    assert "EAGLEWorker.verify" in symbol_reason(sample, place.symbol).passes
+
+
+def test_a_phase_names_its_chain_and_its_tests(sample: CodeMap) -> None:
+    place = find_place(sample, "EAGLEWorker.verify")
+    assert isinstance(place, PhasePlace)
+    reason = phase_reason(sample, place.worker, place.phase)
+    graph = next(route for route in reason.routes if route.kind == "graph")
+    assert [hop.span.line for hop in graph.hops][:2] == [316, 716]
+    assert graph.hops[0].guards[0].span.line == 290
+    assert reason.needs
+    assert all(need.term.value is None for need in reason.needs)
+
+
+@pytest.mark.parametrize(
+    ("text", "maybe"),
+    [
+        ("return logits_output, ids, bid, 0, False", True),
+        ("can_run_cuda_graph = self.verify(batch)", True),
+        ("# can_run_cuda_graph is False here", False),
+        ("flag = False", False),
+    ],
+)
+def test_which_lines_of_another_release_are_looked_at(text: str, maybe: bool) -> None:
+    assert may_set_flag([text], 1, {"can_run_cuda_graph"}) is maybe
+    assert not may_set_flag([text], 2, {"can_run_cuda_graph"})
