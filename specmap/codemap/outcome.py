@@ -75,11 +75,6 @@ class PhaseOutcome:
     could_replay: bool = False
     note: str = ""
 
-    @property
-    def flips_at(self) -> int | None:
-        """The smallest batch size with another verdict than a batch of one, or None."""
-        return self.ranges[1].first if len(self.ranges) > 1 else None
-
 
 @dataclass(frozen=True, slots=True)
 class WorkerOutcome:

@@ -64,7 +64,7 @@ def test_measured_above_the_capture_limit(extra: dict[str, object]) -> None:
     for name in ("draft", "verify", "draft_extend"):
         notes = [term.note for term in phase(found, name).deciding]
         assert "bs 4 > largest captured 2" in notes
-        assert phase(found, name).flips_at == 3
+        assert phase(found, name).ranges[1].first == 3
     assert verdicts(outcome("0.5.12", values, batch="bs=2")) == ALL_GRAPH
 
 
