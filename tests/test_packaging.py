@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import sysconfig
 import tarfile
 import zipfile
 from pathlib import Path
@@ -49,6 +50,33 @@ def test_the_wheel_holds_one_package_and_its_licence(built: dict[str, Path]) -> 
     assert "specmap/py.typed" in names
     assert "specmap-0.1.0.dist-info/licenses/LICENSE" in names
     assert "Requires-Python: >=3.11" in metadata
+
+
+def test_the_wheel_carries_the_agent_and_its_ring(built: dict[str, Path]) -> None:
+    with zipfile.ZipFile(built["wheel"]) as archive:
+        names = set(archive.namelist())
+    agent = "specmap/trace/agent"
+    assert {
+        f"{agent}/ring.c",
+        f"{agent}/_ring{sysconfig.get_config_var('EXT_SUFFIX')}",
+        f"{agent}/inject/sitecustomize.py",
+        f"{agent}/inject/specmap_inject-1.dist-info/entry_points.txt",
+    } <= names
+    assert "-none-any" not in built["wheel"].name
+
+
+def test_a_machine_without_a_compiler_builds_a_pure_wheel(tmp_path: Path) -> None:
+    """The Python of this test with nothing else on its path stands in for such a machine."""
+    environment = {"PATH": str(tmp_path), "CC": "", "HOME": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)],
+        cwd=ROOT, env=environment, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert "without its C ring: no C compiler" in done.stdout + done.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    assert wheel.name == "specmap-0.1.0-py3-none-any.whl"
+    with zipfile.ZipFile(wheel) as archive:
+        assert not [name for name in archive.namelist() if name.endswith(".so")]
 
 
 def test_the_sdist_holds_what_the_wheel_and_the_tests_need(built: dict[str, Path]) -> None:

@@ -1,0 +1,42 @@
+"""Noticing that a dormant agent's process is a rank: its start function is called."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from .bind import AnyCall, Binding, NotBoundError, around
+from .wrapplan import Plan
+
+
+def on_process_start(plan: Plan, watch: Callable[[Any, Any], None], started: AnyCall) -> None:
+    """Call ``started(function, args, kwargs)`` before each call of a process function."""
+
+    def loaded(module: ModuleType) -> None:
+        bind_processes(plan, module, started)
+
+    modules = {module for module, _ in plan.processes}
+    watch(modules, loaded)
+    for name in modules & set(sys.modules):
+        loaded(sys.modules[name])
+
+
+def bind_processes(plan: Plan, module: ModuleType, call: AnyCall) -> list[Binding]:
+    """Have ``call(function, args, kwargs)`` made before a module's process functions."""
+
+    def wrap(function: AnyCall, bound: bool) -> AnyCall:
+        return around(function, functools.partial(call, function), None)
+
+    made = []
+    for name, qualname in plan.processes:
+        if name == module.__name__:
+            try:
+                binding = Binding(module, qualname, wrap)
+            except NotBoundError:
+                continue
+            binding.apply()
+            made.append(binding)
+    return made

@@ -1,0 +1,62 @@
+"""Where a wrapped call carries its batch: found once, from the signature."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from .wrapplan import Plan, Target
+
+NOWHERE = -1
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How to record a call.
+
+    ``position`` and ``keyword``: the batch among the arguments (-1 and "" none); ``mode`` and
+    ``sizes``: its attributes; ``keys``: attributes of self that hold a replayed graph's size.
+    ``mark``: a record's kind; one such record stands for the call, not its start and end.
+    """
+
+    target: int
+    position: int = NOWHERE
+    keyword: str = ""
+    bound: bool = False
+    entry: bool = False
+    mode: str = ""
+    sizes: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+    mark: int = 0
+
+
+def shape_of(function: Callable[..., Any], target: Target, plan: Plan, bound: bool) -> Shape:
+    """Return how to record calls of a target; ``bound``: its first argument is an object."""
+    position, keyword = NOWHERE, ""
+    names = parameters(function)
+    for name in plan.batch_parameters:
+        if name in names:
+            position, keyword = names.index(name), name
+            break
+    return Shape(
+        target=target.id,
+        position=position,
+        keyword=keyword,
+        bound=bound,
+        entry="entry" in target.roles,
+        mode=plan.mode,
+        sizes=plan.sizes,
+        keys=plan.graph.size if bound and (target.sink or "pass" in target.roles) else (),
+    )
+
+
+def parameters(function: Callable[..., Any]) -> list[str]:
+    """Return the names of the parameters that a call may give by position, in order."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return []
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return [one.name for one in signature.parameters.values() if one.kind in kinds]
