@@ -21,3 +21,7 @@ class OutputError(SpecmapError):
 
 class RulesError(SpecmapError):
     """A file under ``rules/`` is missing or does not say what it must."""
+
+
+class TraceError(SpecmapError):
+    """A recorded run cannot be read, or what it needs is not installed."""

@@ -61,9 +61,22 @@ class DotMissing(OutputError):  # noqa: N818
 
 def render(codemap: CodeMap, options: RenderOptions) -> str:
     """Return the narrowed call graph as DOT text."""
-    view = build(narrow(codemap, options.workers, options.phases))
+    return draw(build(narrow(codemap, options.workers, options.phases)))
+
+
+def draw(view: View) -> str:
+    """Return a view as DOT text."""
     source: str = _document(view).source
     return source
+
+
+def draw_svg(view: View) -> bytes:
+    """Return the drawing of a view as SVG.
+
+    Raises:
+        DotMissing: the ``dot`` program is not installed.
+    """
+    return _draw(draw(view), "svg")
 
 
 def render_svg(codemap: CodeMap, options: RenderOptions) -> bytes:

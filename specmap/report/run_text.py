@@ -1,0 +1,326 @@
+"""A run as text for people: what ran how, why, what it cost, and what stands out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from specmap.codemap.event import (
+    Agreement,
+    Budget,
+    Joined,
+    PhaseStats,
+    RankRun,
+    Run,
+    RunFinding,
+    State,
+    Stretch,
+)
+from specmap.codemap.source import Span
+from specmap.report.options import RenderOptions
+from specmap.report.outcome_text import place, ranges
+from specmap.report.text_parts import console, heading, indent, table, word
+
+_SHOWN_REASONS = 3
+_SHOWN_SYNCS = 10
+_SHOWN_COSTS = 2
+_FEW_WINDOWS = 20
+_LIVE_NAME, _LIVE_STATE = 34, 10
+_COLUMNS = ("phase", "passes", "state", "CPU", "GPU", "share", "padding", "why not graph")
+
+
+def render_run(run: Run, options: RenderOptions) -> str:
+    """Return the report; trailing spaces are removed."""
+    out, sink = console(options)
+    for block in blocks(run):
+        out.print(block)
+    return "\n".join(line.rstrip() for line in sink.getvalue().splitlines()).rstrip() + "\n"
+
+
+def render_ranks(ranks: tuple[RankRun, ...], options: RenderOptions) -> str:
+    """Return the phases alone, one line each: the rank that replays least, and why."""
+    out, sink = console(options)
+    rows: dict[tuple[str, str], PhaseStats] = {}
+    for phase in (phase for rank in ranks for phase in rank.phases):
+        key = (phase.worker, phase.phase)
+        if key not in rows or _replayed(phase) < _replayed(rows[key]):
+            rows[key] = phase
+    cycles = max((rank.cycles for rank in ranks), default=0)
+    out.print(Text(f"{len(ranks)} ranks · {cycles} cycles", style="dim"))
+    for (worker, name), phase in rows.items():
+        state = phase.state.value if phase.state is not None else ""
+        why = f"  {phase.reasons[0].text}" if phase.reasons and state == State.EAGER else ""
+        line = Text.assemble(
+            f"{worker}.{name}".ljust(_LIVE_NAME), word(state.ljust(_LIVE_STATE)),
+            f"{_replayed(phase):>4.0%} replayed  {duration(phase.median_cpu_ns):>8}{why}",
+        )  # fmt: skip
+        line.truncate(max(options.width, 80) - 1, overflow="ellipsis")
+        out.print(line)
+    return "\n".join(line.rstrip() for line in sink.getvalue().splitlines()) + "\n"
+
+
+def _replayed(phase: PhaseStats) -> float:
+    replays = phase.counts.get(State.GRAPH, 0) + phase.counts.get(State.PIECEWISE, 0)
+    return replays / phase.passes if phase.passes else 0.0
+
+
+def blocks(run: Run) -> Iterator[RenderableType]:
+    """Yield the report block by block."""
+    facts = [f"{len(run.ranks)} rank{'s' if len(run.ranks) != 1 else ''}"]
+    if run.release:
+        facts.insert(0, f"SGLang {run.release}")
+    yield heading("Run", " · ".join(facts))
+    if run.command:
+        yield indent(Text(" ".join(run.command), style="dim"))
+    yield from _lines("Stands out", [_finding(f) for f in run.findings])
+    for ranks in alike(run):
+        yield from _rank(*ranks)
+    yield from _joined(run.joined)
+    if run.budget is not None:
+        yield from _budget(run.budget)
+    yield from _syncs(run)
+    yield from _tracer(run)
+    yield from _lines("Notes", [Text(note) for note in run.notes])
+
+
+def alike(run: Run) -> list[tuple[RankRun, list[RankRun]]]:
+    """Group ranks that ran every phase alike: one table each, for its first rank."""
+    groups: list[tuple[RankRun, list[RankRun]]] = []
+    for rank in run.ranks:
+        for first, others in groups:
+            if _shape(first) == _shape(rank):
+                others.append(rank)
+                break
+        else:
+            groups.append((rank, [rank]))
+    return groups
+
+
+def _shape(rank: RankRun) -> list[tuple[str, str, tuple[State, ...], tuple[str, ...]]]:
+    return [
+        (p.worker, p.phase, tuple(p.counts), tuple(r.text for r in p.reasons)) for p in rank.phases
+    ]
+
+
+def rank_names(ranks: list[RankRun]) -> str:
+    """Name ranks by what tells them apart: ``TP 0-3``, ``TP 0, DP 1``."""
+    parts = []
+    for kind, numbers in (
+        ("TP", {rank.tp_rank for rank in ranks}),
+        ("PP", {rank.pp_rank for rank in ranks}),
+        ("DP", {rank.dp_rank for rank in ranks}),
+    ):
+        known = tuple(sorted(n for n in numbers if n >= 0))
+        if kind == "TP" or any(known):
+            parts.append(f"{kind} {_numbers(known)}")
+    return ", ".join(parts)
+
+
+def _numbers(known: tuple[int, ...]) -> str:
+    if not known:
+        return "?"
+    if len(known) > 2 and known == tuple(range(known[0], known[-1] + 1)):
+        return f"{known[0]}-{known[-1]}"
+    return ranges(known)
+
+
+def _rank(rank: RankRun, others: list[RankRun]) -> Iterator[RenderableType]:
+    yield ""
+    workers = ", ".join(dict.fromkeys(p.worker for p in rank.phases)) or "no pass"
+    shown = f", figures of {rank_names([rank])}" if len(others) > 1 else ""
+    yield heading(f"{workers}, {rank_names(others)}", f"{rank.cycles} cycles{shown}")
+    if rank.phases:
+        yield table(_COLUMNS, [_phase(phase) for phase in rank.phases], wide="why not graph")
+    yield from _cycle_line(rank)
+
+
+def _phase(phase: PhaseStats) -> list[str | Text]:
+    return [
+        phase.phase,
+        str(phase.passes),
+        _states(phase),
+        duration(phase.median_cpu_ns),
+        duration(phase.gpu_ns // phase.gpu_passes) if phase.gpu_passes else "",
+        f"{phase.share:.0%}",
+        f"{1 - phase.real / phase.padded:.0%}" if phase.padded else "",
+        _why(phase),
+    ]
+
+
+def _states(phase: PhaseStats) -> Text:
+    if len(phase.counts) == 1:
+        return word(next(iter(phase.counts)).value)
+    lines = [Text.assemble(word(s.value), f" {count}") for s, count in phase.counts.items()]
+    return Text("\n").join(lines)
+
+
+def _why(phase: PhaseStats) -> Text:
+    lines = []
+    for reason in phase.reasons[:_SHOWN_REASONS]:
+        where = f" ({brief(reason.span)})" if reason.span is not None else ""
+        often = "" if reason.count == phase.passes else f"{reason.count}x "
+        lines.append(f"{often}{reason.text}{where}")
+    if len(phase.reasons) > _SHOWN_REASONS:
+        lines.append(f"and {len(phase.reasons) - _SHOWN_REASONS} more reasons")
+    lines += _switches(phase.stretches)
+    return Text("\n".join(lines))
+
+
+def brief(span: Span) -> str:
+    """Return the file's name alone and the line: the reason's own row must stay short."""
+    return f"{span.file.rpartition('/')[2]}:{span.line}"
+
+
+def _switches(stretches: tuple[Stretch, ...]) -> list[str]:
+    """Say in which cycles a phase changed how it ran."""
+    if len(stretches) < 2:
+        return []
+    parts = [f"{s.state.value} from cycle {s.first}" for s in stretches[-3:]]
+    return [", ".join(parts)]
+
+
+def duration(time_ns: float) -> str:
+    """Write a time with the unit that suits it."""
+    if time_ns < 1e3:
+        return f"{time_ns:.0f} ns"
+    if time_ns < 1e6:
+        return f"{time_ns / 1e3:.0f} us"
+    return f"{time_ns / 1e6:.2f} ms" if time_ns < 1e9 else f"{time_ns / 1e9:.2f} s"
+
+
+def _cycle_line(rank: RankRun) -> Iterator[RenderableType]:
+    facts = []
+    if rank.decode.count:
+        facts.append(f"{rank.decode.count} decode cycles")
+    if rank.decode.median_ns is not None:
+        facts.append(f"median {duration(rank.decode.median_ns)}")
+    if rank.decode.requests:
+        facts.append(f"{rank.decode.requests:.1f} requests")
+    if rank.accept.length is not None:
+        facts.append(f"accept length {rank.accept.length:.2f}")
+    if rank.captures:
+        facts.append(f"{rank.captures} graph captures seen")
+    if facts:
+        yield indent(Text(" · ".join(facts)))
+
+
+def _finding(finding: RunFinding) -> Text:
+    return Text(finding.message, style="bold red" if finding.failing else "")
+
+
+def _lines(title: str, lines: list[Text]) -> list[RenderableType]:
+    return ["", heading(title), *(indent(line) for line in lines)] if lines else []
+
+
+_AGREEMENT = {
+    Agreement.AGREE: "green",
+    Agreement.CONTRADICT: "bold red",
+    Agreement.NOT_EXERCISED: "dim",
+    Agreement.OPEN: "magenta",
+}
+
+
+def _joined(rows: tuple[Joined, ...]) -> Iterator[RenderableType]:
+    if not rows:
+        return
+    yield ""
+    yield heading("Source and run", "what the launch makes of the source, and what was observed")
+    ordered = sorted(rows, key=lambda row: row.agreement is not Agreement.CONTRADICT)
+    yield table(
+        ("phase", "source", "run", "", "note"),
+        [
+            [
+                f"{row.worker}.{row.phase}",
+                word(row.expected.value),
+                counts(row.observed),
+                Text(row.agreement.value, style=_AGREEMENT[row.agreement]),
+                row.note,
+            ]
+            for row in ordered
+        ],
+        wide="note",
+    )
+
+
+def counts(observed: Mapping[State, int]) -> str:
+    """Write how many passes ran in which state."""
+    return ", ".join(f"{count} {state.value}" for state, count in observed.items()) or "-"
+
+
+def _budget(budget: Budget) -> Iterator[RenderableType]:
+    lines = [f"a cycle takes {duration(budget.cycle_ns)} with {budget.requests:.1f} requests"]
+    if budget.tokens_per_cycle:
+        lines[0] += (
+            f" and yields {budget.tokens_per_cycle:.2f} tokens: at most "
+            f"{budget.bound_tps:.0f} tokens/s"
+        )
+    if budget.replayed_tps:
+        sure = "if the eager phases replayed" if budget.replayed_sure else (
+            "at most, if the eager phases cost nothing (none was seen replaying)"
+        )  # fmt: skip
+        lines.append(f"{budget.replayed_tps:.0f} tokens/s {sure}")
+    if budget.break_even is not None:
+        lines.append(
+            f"plain decoding at {budget.baseline_tps:.0f} tokens/s is as fast at an accept length "
+            f"of {budget.break_even:.2f}"
+        )
+    if budget.verify_fixed_ns is not None and budget.verify_token_ns is not None:
+        lines.append(
+            f"a verify pass costs {duration(budget.verify_fixed_ns)} and "
+            f"{duration(budget.verify_token_ns)} for each draft token of a request"
+        )
+    if budget.note:
+        lines.append(budget.note)
+    yield from _lines("Budget of a cycle", [Text(line) for line in lines])
+
+
+def _syncs(run: Run) -> Iterator[RenderableType]:
+    found: dict[tuple[str, str, str], tuple[int, int]] = {}
+    for sync in (sync for rank in run.ranks for sync in rank.syncs):
+        key = (place(sync.span), sync.phase or "the cycle", sync.label)
+        count, blocked = found.get(key, (0, 0))
+        found[key] = (count + sync.count, blocked + sync.blocked_ns)
+    if not found:
+        return
+    ordered = sorted(found.items(), key=lambda item: (-item[1][1], item[0]))
+    yield ""
+    yield heading("Host waits for the device", "all ranks; time blocked, not what the call costs")
+    yield table(
+        ("place", "in", "what", "count", "blocked", "each"),
+        [
+            [*key, str(count), duration(blocked), duration(blocked // max(count, 1))]
+            for key, (count, blocked) in ordered[:_SHOWN_SYNCS]
+        ],
+        wide="what",
+    )
+    if len(ordered) > _SHOWN_SYNCS:
+        yield indent(Text(f"and {len(ordered) - _SHOWN_SYNCS} more places that JSON lists"))
+
+
+def _measured(part: float, error: float) -> str:
+    return f"{part:+.2%} \u00b1 {error:.2%}"
+
+
+def _tracer(run: Run) -> Iterator[RenderableType]:
+    """Say how the tracer itself ran, and what it cost."""
+    if not run.ranks:
+        return
+    rings = dict.fromkeys(rank.ring for rank in run.ranks if rank.ring)
+    records = sum(rank.records for rank in run.ranks)
+    facts = [f"{records} records", *(f"{ring} ring" for ring in rings)]
+    if lost := sum(rank.lost for rank in run.ranks):
+        facts.append(f"{lost} lost")
+    lines = [Text(" · ".join(facts))]
+    measured = [(rank, rank.overhead) for rank in run.ranks if rank.overhead is not None]
+    for rank, cost in sorted(measured, key=lambda item: -item[1].cost)[:_SHOWN_COSTS]:
+        few = "; too few windows to tell" if cost.windows < _FEW_WINDOWS else ""
+        said = f"cost {_measured(cost.cost, cost.cost_error)} of a cycle, A/A null "
+        said += f"{_measured(cost.null, cost.null_error)} ({cost.windows} windows{few})"
+        lines.append(Text(f"{rank_names([rank])}: {said}"))
+    open_logs = [rank for rank in run.ranks if not rank.finished]
+    if open_logs:
+        late = "ended without a last flush: the newest records may be missing"
+        lines.append(Text(f"{rank_names(open_logs)} {late}"))
+    yield from _lines("Tracer", lines)

@@ -1,0 +1,241 @@
+"""The raw records of a rank: read as they grow, cut where a rank was killed, salvaged.
+
+A rank ``R`` has ``R.json`` (its header), ``R.names`` (JSON lines that records point to) and
+``R.spool``: 64 bytes of header, then records of 32 bytes. What the rank had not yet written
+when it was killed still lies in its ring in shared memory.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Mapping
+from enum import IntEnum
+from pathlib import Path
+from typing import Any
+
+from specmap.errors import TraceError
+
+RECORD = struct.Struct("<QIHhiiQ")
+"""t_ns, target, kind, mode, size, value, object; little-endian."""
+
+Record = tuple[int, int, int, int, int, int, int]
+
+_FILE = struct.Struct("<8sII")
+_FILE_BYTES = 64
+_MAGIC = b"SPECMAP1"
+_RING_MAGIC = b"SPECRING"
+_RING_PAGE = 4096
+_RING = struct.Struct("<8sIIQ")
+_CAPACITY, _HEAD, _TAIL, _DROPPED = 16, 64, 128, 192
+_INT32 = (1 << 31) - 1
+VERSION = 1
+_FILE_HEAD = _FILE.pack(_MAGIC, RECORD.size, VERSION).ljust(_FILE_BYTES, b"\0")
+SHARED = Path("/dev/shm")
+HEADER, NAMES, SPOOL, PARQUET = ".json", ".names", ".spool", ".parquet"
+
+
+class Kind(IntEnum):
+    """What a record says; ``docs/eventlog.md`` describes each."""
+
+    ENTER = 1
+    EXIT = 2
+    RAISE = 3
+    REASON = 4
+    REPLAY = 5
+    CAPTURE_BEGIN = 6
+    CAPTURE_END = 7
+    SYNC = 8
+    GPU_SPAN = 9
+    ACCEPT = 10
+    DROPS = 11
+    ARM = 12
+    DISARM = 13
+    NOTE = 14
+    OVERHEAD = 15
+
+
+def ranks_in(folder: Path) -> list[str]:
+    """Return the names of the ranks that left something in a run's folder.
+
+    Raises:
+        TraceError: the folder cannot be read.
+    """
+    try:
+        names = [p.name for p in folder.iterdir() if p.name.startswith("rank-")]
+    except OSError as error:
+        raise TraceError(f"run {str(folder)!r}: {error.strerror or error}") from None
+    kinds = (HEADER, SPOOL, PARQUET)
+    found = {stem for stem, dot, kind in (n.partition(".") for n in names) if dot + kind in kinds}
+    return sorted(found, key=rank_order)
+
+
+def rank_order(name: str) -> tuple[tuple[int, int | str], ...]:
+    """Return what orders names of ranks by their numbers."""
+    return tuple((0, int(part)) if part.isdigit() else (1, part) for part in name.split("-"))
+
+
+class Tail:
+    """Reads one rank while it writes: each :meth:`poll` returns what came since the last."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.name = name
+        self.header: Mapping[str, Any] = {}
+        self.names: dict[int, Mapping[str, Any]] = {}
+        self._folder = folder
+        self._spool_at = 0
+        self._names_at = 0
+        self._rest = b""
+
+    def poll(self, limit: int = 1 << 16) -> list[Record]:
+        """Return up to ``limit`` new whole records; fewer than that: there are no more now.
+
+        Raises:
+            TraceError: the file is no spool, or of another version.
+        """
+        self.header = _header(self._folder / (self.name + HEADER)) or self.header
+        self._poll_names()
+        path = self._folder / (self.name + SPOOL)
+        if self._spool_at == 0 and not self._begins(path):
+            return []
+        data = self._rest + _read(path, self._spool_at, limit * RECORD.size - len(self._rest))
+        self._spool_at += len(data) - len(self._rest)
+        whole = len(data) - len(data) % RECORD.size
+        self._rest = data[whole:]
+        return list(RECORD.iter_unpack(data[:whole]))
+
+    @property
+    def cut_bytes(self) -> int:
+        """Bytes behind the last whole record: half a record, where the rank was killed."""
+        return len(self._rest)
+
+    def _begins(self, path: Path) -> bool:
+        head = _read(path, 0, _FILE_BYTES)
+        if len(head) < _FILE_BYTES:
+            return False
+        magic, size, version = _FILE.unpack_from(head)
+        if magic != _MAGIC or size != RECORD.size:
+            raise TraceError(f"{path.name}: not a spool of specmap; name the folder of a run")
+        if version != VERSION:
+            raise TraceError(
+                f"{path.name}: version {version}, this specmap reads {VERSION}; "
+                "read it with the specmap that recorded it"
+            )
+        self._spool_at = _FILE_BYTES
+        return True
+
+    def _poll_names(self) -> None:
+        path = self._folder / (self.name + NAMES)
+        data = _read(path, self._names_at, -1)
+        whole = data.rfind(b"\n") + 1
+        self._names_at += whole
+        for line in data[:whole].splitlines():
+            try:
+                item = json.loads(line)
+                self.names[int(item["id"])] = item
+            except (ValueError, KeyError, TypeError):
+                continue  # half a line of a killed rank, completed by nobody
+
+
+def _read(path: Path, start: int, count: int) -> bytes:
+    """Return up to ``count`` bytes from ``start`` (all with -1); nothing where no file is."""
+    try:
+        with path.open("rb") as file:
+            file.seek(start)
+            return file.read(count)
+    except FileNotFoundError:
+        return b""
+    except OSError as error:
+        raise TraceError(f"{path.name}: {error.strerror or error}") from None
+
+
+def _header(path: Path) -> Mapping[str, Any] | None:
+    try:
+        data = json.loads(_read(path, 0, -1))
+    except ValueError:
+        return None
+    return data if isinstance(data, dict) else None
+
+
+def salvage(folder: Path, name: str, shared: Path = SHARED) -> int:
+    """Append what a dead rank left in shared memory to its spool; return the records saved.
+
+    The ring is removed afterwards. A rank that still runs, and one that left no ring, is
+    left alone. Half a record at the end of the spool is cut first.
+
+    Raises:
+        TraceError: the spool cannot be written.
+    """
+    header = _header(folder / (name + HEADER)) or {}
+    ring, pid = header.get("shm"), header.get("pid")
+    if not isinstance(ring, str) or "/" in ring or _alive(pid):
+        return 0
+    path = shared / ring
+    data = _read(path, 0, -1)
+    if not _is_ring(data):
+        return 0
+    spool = folder / (name + SPOOL)
+    saved = _unwritten(data, _records(spool))
+    dropped = _word(data, _DROPPED)
+    lost = dropped - _told(spool, saved) if dropped else 0
+    if lost > 0:
+        saved += RECORD.pack(_last_ns(saved), 0, Kind.DROPS, -1, -1, min(lost, _INT32), 0)
+    try:
+        if saved:
+            with spool.open("r+b" if spool.exists() else "w+b") as file:
+                file.write(b"" if _records(spool) else _FILE_HEAD)
+                file.truncate(_FILE_BYTES + _records(spool) * RECORD.size)
+                file.seek(0, 2)
+                file.write(saved)
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise TraceError(f"{spool.name}: {error.strerror or error}") from None
+    return len(saved) // RECORD.size
+
+
+def _is_ring(data: bytes) -> bool:
+    if len(data) < _RING_PAGE:
+        return False
+    magic, version, size, capacity = _RING.unpack_from(data)
+    whole = len(data) >= _RING_PAGE + capacity * RECORD.size
+    return whole and capacity > 0 and (magic, version, size) == (_RING_MAGIC, VERSION, RECORD.size)
+
+
+def _word(data: bytes, at: int) -> int:
+    return int.from_bytes(data[at : at + 8], "little")
+
+
+def _told(spool: Path, saved: bytes) -> int:
+    """Return how many lost records the spool and the ring speak of themselves."""
+    data = _read(spool, _FILE_BYTES, _records(spool) * RECORD.size) + saved
+    return sum(value for _, _, kind, _, _, value, _ in RECORD.iter_unpack(data)
+               if kind == Kind.DROPS)  # fmt: skip
+
+
+def _last_ns(saved: bytes) -> int:
+    return int(RECORD.unpack(saved[-RECORD.size :])[0]) if saved else 0
+
+
+def _records(spool: Path) -> int:
+    try:
+        return max(0, spool.stat().st_size - _FILE_BYTES) // RECORD.size
+    except OSError:
+        return 0
+
+
+def _unwritten(data: bytes, spooled: int) -> bytes:
+    """Return the ring's records that the spool does not hold."""
+    capacity = _word(data, _CAPACITY)
+    head = _word(data, _HEAD)
+    first = max(_word(data, _TAIL), spooled, head - capacity)
+    places = (_RING_PAGE + index % capacity * RECORD.size for index in range(first, head))
+    return b"".join(data[at : at + RECORD.size] for at in places)
+
+
+def _alive(pid: object) -> bool:
+    """Whether a process runs; one that ended and was not waited for does not."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[:1] != ["Z"]

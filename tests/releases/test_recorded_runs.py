@@ -1,0 +1,55 @@
+"""The source's verdicts of recorded launches beside what a GPU ran: they agree."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from specmap.codemap.event import Agreement, Run
+from specmap.join import joined
+from specmap.launched import Launch, judge_launch
+from specmap.traced import read_run
+from tests.releases.trees import map_of
+from tests.trace.recorded import CASES, RELEASE, Case
+
+pytestmark = pytest.mark.releases
+
+# What benchmarks/gpu/engine.py writes as the config of its models.
+MODEL: Mapping[str, Any] = {
+    "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 1024,
+    "intermediate_size": 2048, "num_hidden_layers": 32, "num_attention_heads": 16,
+    "num_key_value_heads": 4, "head_dim": 64, "vocab_size": 32000,
+    "max_position_embeddings": 4096, "torch_dtype": "bfloat16", "tie_word_embeddings": False,
+}  # fmt: skip
+
+
+def compared(case: Case, folder: Path) -> Run:
+    case.write(folder)
+    for name, config in (("target", MODEL), ("eagle3", {**MODEL, "num_hidden_layers": 1})):
+        (folder / name).mkdir()
+        (folder / name / "config.json").write_text(json.dumps(config), "utf-8")
+    outcome = judge_launch(
+        f"sglang=={RELEASE}",
+        Launch(
+            case.launch,
+            model_config=folder / "target",
+            draft_config=folder / "eagle3" if "eagle3" in case.launch else None,
+            gpu_memory=141,
+            sm=90,
+        ),
+    )
+    return joined(read_run(folder), map_of(RELEASE), outcome)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_the_decode_cycle_ran_as_the_source_says(case: Case, tmp_path: Path) -> None:
+    rows = {row.phase: row for row in compared(case, tmp_path).joined}
+    for phase in ("draft", "verify", "draft_extend"):
+        assert rows[phase].agreement is Agreement.AGREE, (phase, rows[phase])
+    # NGRAM drafts on the CPU: neither phase has a forward, in the source as in the run.
+    assert bool(rows["draft"].observed) == (case.name != "ngram")
+    assert rows["target_prefill"].agreement is not Agreement.CONTRADICT

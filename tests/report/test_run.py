@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from specmap.codemap.event import RankRun, Run
+from specmap.report.options import RenderOptions
+from specmap.report.run_json import render_run_json
+from specmap.report.run_text import duration, rank_names, render_ranks, render_run
+from tests.report.golden import check
+from tests.report.sample_run import PREFILL, RUN, phase, rank
+
+ROOT = Path(__file__).parents[2]
+SCHEMA: dict[str, Any] = json.loads((ROOT / "docs/schema/run-1.0.schema.json").read_text("utf-8"))
+
+
+def test_the_report_of_a_run() -> None:
+    check("run.txt", render_run(RUN, RenderOptions(width=120)))
+
+
+def test_the_phases_alone_show_the_rank_that_replays_least() -> None:
+    lines = render_ranks(RUN.ranks, RenderOptions(width=120)).splitlines()
+    assert lines[0] == "2 ranks · 91 cycles"
+    assert len(lines) == 5
+    verify = next(line for line in lines if "verify" in line)
+    assert verify.split()[:3] == ["EAGLEWorker.verify", "EAGER", "18%"]
+    assert verify.endswith("bs 4 > largest captured 2")
+    assert max(map(len, lines)) < 120
+    assert render_ranks((), RenderOptions()) == "0 ranks · 0 cycles\n"
+
+
+def test_narrow_and_coloured_reports_say_the_same_words() -> None:
+    plain = render_run(RUN, RenderOptions(width=120)).split()
+    coloured = render_run(RUN, RenderOptions(width=120, color=True))
+    assert "\x1b[" in coloured
+    assert "largest" in plain
+    assert "captured" in render_run(RUN, RenderOptions(width=60))
+
+
+def test_ranks_that_ran_alike_share_a_table() -> None:
+    phases = (PREFILL, phase("draft"), phase("verify"))
+    run = replace(RUN, ranks=tuple(rank(tp, *phases) for tp in range(8)), findings=())
+    text = render_run(run, RenderOptions(width=120))
+    assert text.count("│ draft ") == 1
+    assert "EAGLEWorker, TP 0-7  91 cycles, figures of TP 0" in text
+
+
+def ranks(*numbers: tuple[int, int]) -> list[RankRun]:
+    return [replace(rank(tp), dp_rank=dp) for tp, dp in numbers]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "said"),
+    [
+        ([(0, -1)], "TP 0"),
+        ([(0, -1), (1, -1)], "TP 0, 1"),
+        ([(0, 0), (1, 0), (0, 1), (1, 1)], "TP 0, 1, DP 0, 1"),
+        ([(-1, -1)], "TP ?"),
+        ([(0, -1), (1, -1), (3, -1)], "TP 0, 1, 3"),
+    ],
+)
+def test_ranks_are_named_by_what_tells_them_apart(
+    numbers: list[tuple[int, int]], said: str
+) -> None:
+    assert rank_names(ranks(*numbers)) == said
+
+
+@pytest.mark.parametrize(
+    ("time_ns", "said"),
+    [(999, "999 ns"), (25_400, "25 us"), (4_700_000, "4.70 ms"), (2.5e9, "2.50 s")],
+)
+def test_times_have_the_unit_that_suits_them(time_ns: float, said: str) -> None:
+    assert duration(time_ns) == said
+
+
+def test_a_run_without_ranks_is_shown() -> None:
+    empty = Run(None, (), (), ())
+    assert render_run(empty, RenderOptions()) == "Run  0 ranks\n"
+    jsonschema.Draft202012Validator(SCHEMA).validate(json.loads(render_run_json(empty)))
+
+
+def test_the_json_of_a_run_is_what_its_schema_says() -> None:
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    data = json.loads(render_run_json(RUN))
+    jsonschema.Draft202012Validator(SCHEMA).validate(data)
+    assert (data["schema"], data["failing"]) == ("1.0", True)
+    assert data["ranks"][1]["phases"][2]["counts"] == {"GRAPH": 16, "EAGER": 74}
+    assert data["ranks"][0]["accept"]["length"] == 2.3
+    assert data["findings"][0]["problem"] == "rank-eager"
+
+
+def test_the_schema_refuses_what_the_format_does_not_know() -> None:
+    data = json.loads(render_run_json(RUN))
+    data["ranks"][0]["colour"] = "red"
+    data["findings"][0]["problem"] = "boredom"
+    data["ranks"][1]["phases"][2]["counts"]["FAST"] = 1
+    broken = list(jsonschema.Draft202012Validator(SCHEMA).iter_errors(data))
+    assert len(broken) == 3
+
+
+def test_every_key_of_the_schema_is_described() -> None:
+    todo: list[Any] = [SCHEMA]
+    described = 0
+    while todo:
+        value = todo.pop()
+        if isinstance(value, dict):
+            for entry in value.get("properties", {}).values():
+                described += bool(entry["description"])
+            todo += value.values()
+        elif isinstance(value, list):
+            todo += value
+    assert described > 100

@@ -1,0 +1,102 @@
+"""What holds for every run, whatever was cut from it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from specmap.codemap.event import Pass
+from specmap.trace.passes import Machine, frozen
+from specmap.trace.read import read_run
+from specmap.trace.spool import RECORD, Kind, Record
+from specmap.traced import trace_names
+from tests.trace.spools import HEADER, PLAN, Rank
+
+NAMES = trace_names()
+PHASES = ("draft", "verify", "draft_extend")
+
+cycles = st.lists(
+    st.tuples(st.sets(st.sampled_from(PHASES)), st.integers(1, 4), st.booleans()), max_size=6
+)
+
+
+def written(steps: list[tuple[set[str], int, bool]]) -> Rank:
+    rank = Rank()
+    for eager, size, prefill in steps:
+        if prefill:
+            rank.prefill(size)
+        rank.cycle(size=size, captured=4, eager=tuple(sorted(eager)))
+        rank.accept(size, 2 * size)
+    return rank
+
+
+def records(rank: Rank) -> list[Record]:
+    return list(RECORD.iter_unpack(b"".join(rank.records)))
+
+
+def passes(machine: Machine) -> list[Pass]:
+    return [frozen(draft, "") for cycle in machine.pending() for draft in cycle.drafts]
+
+
+@settings(deadline=None, max_examples=40)
+@given(cycles, st.integers(0, 400))
+def test_a_run_cut_anywhere_is_the_beginning_of_the_whole_run(
+    steps: list[tuple[set[str], int, bool]], cut: int
+) -> None:
+    every = records(written(steps))
+    whole, part = Machine(PLAN), Machine(PLAN)
+    whole.feed(every, HEADER)
+    part.feed(every[:cut], HEADER)
+    found, known = passes(part), passes(whole)
+    # Only the count of accepted tokens may still have been on its way.
+    bare = [(p.cycle, p.phase, p.state, p.size, p.cpu_ns, p.graph_size) for p in known]
+    assert [(p.cycle, p.phase, p.state, p.size, p.cpu_ns, p.graph_size) for p in found] == bare[
+        : len(found)
+    ]
+
+
+@settings(deadline=None, max_examples=40)
+@given(cycles, st.integers(1, 50))
+def test_it_does_not_matter_in_which_parts_records_arrive(
+    steps: list[tuple[set[str], int, bool]], part: int
+) -> None:
+    every = records(written(steps))
+    whole, parts = Machine(PLAN), Machine(PLAN)
+    whole.feed(every, HEADER)
+    for start in range(0, len(every), part):
+        parts.feed(every[start : start + part], HEADER)
+    assert passes(parts) == passes(whole)
+
+
+@settings(deadline=None, max_examples=40)
+@given(cycles, st.data())
+def test_a_told_gap_makes_no_pass_that_was_not_there(
+    steps: list[tuple[set[str], int, bool]], data: st.DataObject
+) -> None:
+    every = records(written(steps))
+    start = data.draw(st.integers(0, len(every)))
+    end = data.draw(st.integers(start, len(every)))
+    mark = (10**9, 0, int(Kind.DROPS), -1, -1, max(end - start, 1), 0)
+    whole, holed = Machine(PLAN), Machine(PLAN)
+    whole.feed(every, HEADER)
+    holed.feed([*every[:start], mark, *every[end:]], HEADER)
+    known = {(p.start_ns, p.phase): p.state for p in passes(whole)}
+    for found in passes(holed):
+        assert known[found.start_ns, found.phase] is found.state
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    st.lists(st.tuples(st.integers(0, 15), st.integers(-1, 15), st.integers(0, 17)), max_size=200)
+)
+def test_nonsense_is_read_without_an_error(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[int, int, int]]
+) -> None:
+    rank = Rank()
+    for target, value, kind in rows:
+        rank.now += 1
+        rank.records.append(RECORD.pack(rank.now, target, kind, value, value, value, 3))
+    folder = tmp_path_factory.mktemp("run")
+    rank.write(folder)
+    assert len(read_run(folder, NAMES).ranks) == 1
