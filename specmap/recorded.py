@@ -1,0 +1,171 @@
+"""Composes what is said about a recorded run: its records, its budget, and the source beside it."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from specmap.budget import budgeted
+from specmap.codemap.event import Run
+from specmap.errors import SpecmapError, TraceError
+from specmap.join import joined
+from specmap.launched import Launch, judge_launch
+from specmap.pipeline import Progress, check_names, resolved, scan_tree
+from specmap.report.options import RenderOptions
+from specmap.trace.read import about, load_plan
+from specmap.trace.spool import PARQUET, SPOOL, ranks_in
+from specmap.traced import read_run, trace_names
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked of a recorded run.
+
+    ``target`` names the tree, None for the one that the run names itself. ``other`` is a run
+    with another number of draft tokens.
+    """
+
+    target: str | None = None
+    baseline_tps: float | None = None
+    other: Path | None = None
+    use_cache: bool = True
+
+
+def reported(folder: Path, question: Question, progress: Progress | None) -> Run:
+    """Read a run, with the budget of its cycle and the source beside it.
+
+    Raises:
+        TraceError: it is no run, or a file cannot be read.
+        RulesError: the vocabulary cannot be read.
+    """
+    run = read_run(folder, baseline_tps=question.baseline_tps, other=question.other)
+    return compared(folder, run, question, progress)
+
+
+def completed(folder: Path, run: Run, question: Question, progress: Progress | None) -> Run:
+    """Add to a run that was read while it was recorded what :func:`reported` adds.
+
+    Raises:
+        RulesError: the vocabulary cannot be read.
+    """
+    budget = budgeted(run, trace_names().width, baseline_tps=question.baseline_tps)
+    return compared(folder, budget, question, progress)
+
+
+def compared(folder: Path, run: Run, question: Question, progress: Progress | None) -> Run:
+    """Put the source's verdicts beside a run; a note says so where that is not possible."""
+    target, platform = _tree(folder, question)
+    if target is None or not run.ranks:
+        return run
+    try:
+        return _joined(run, target, platform, question.use_cache, progress)
+    except SpecmapError as error:
+        return replace(run, notes=(*run.notes, f"not compared with the source: {error}"))
+
+
+def drawn(
+    folder: Path,
+    run: Run,
+    question: Question,
+    name: str,
+    options: RenderOptions,
+    progress: Progress | None,
+) -> str:
+    """Return the call graph with what ran on it, as ``dot`` or ``svg``.
+
+    Raises:
+        TraceError: nobody knows which tree the run is of.
+        TargetError: the tree is gone.
+        OutputError: the ``dot`` program is not installed.
+    """
+    from specmap.report.overlay import render, render_svg
+
+    target, platform = _tree(folder, question)
+    if target is None:
+        raise TraceError(f"{folder} does not say which tree it is of; name it with --target")
+    code_map = scan_tree(target, platform=platform, use_cache=question.use_cache, progress=progress)
+    check_names(code_map, options.workers, options.phases)
+    if name == "svg":
+        return render_svg(code_map, run, options).decode()
+    return render(code_map, run, options)
+
+
+def _tree(folder: Path, question: Question) -> tuple[str | None, str]:
+    """Return the tree that a run is of, and the platform that it was scanned for."""
+    known = about(folder)
+    target = question.target or known.get("tree")
+    return target if isinstance(target, str) else None, str(known.get("platform") or "cuda")
+
+
+def log_events(folder: Path, progress: Progress | None) -> None:
+    """Write the Parquet files of a run, those that are missing or older than the records.
+
+    Raises:
+        TraceError: pyarrow is missing, or a file cannot be read.
+        OutputError: a file cannot be written.
+    """
+    from specmap.trace.eventlog import convert
+
+    plan, names = load_plan(folder), trace_names()
+    ranks = [name for name in ranks_in(folder) if _stale(folder, name)]
+    for done, name in enumerate(ranks):
+        if progress is not None:
+            progress("write the event logs", done, len(ranks))
+        convert(folder, name, plan, names)
+
+
+def _stale(folder: Path, name: str) -> bool:
+    spool, log = folder / (name + SPOOL), folder / (name + PARQUET)
+    try:
+        return not log.exists() or log.stat().st_mtime_ns < spool.stat().st_mtime_ns
+    except OSError:
+        return False
+
+
+def _joined(
+    run: Run, target: str, platform: str, use_cache: bool, progress: Progress | None
+) -> Run:
+    code_map = scan_tree(target, platform=platform, use_cache=use_cache, progress=progress)
+    for launch in _launches(run, target, use_cache):
+        with contextlib.suppress(SpecmapError):
+            outcome = judge_launch(target, launch, platform=platform, use_cache=use_cache)
+            return joined(run, code_map, outcome)
+    return joined(run, code_map)
+
+
+def _launches(run: Run, target: str, use_cache: bool) -> Iterator[Launch]:
+    """Yield how the server was launched: the arguments that a rank ran with say most.
+
+    They are written as a call, which need not be a command that anybody typed; a benchmark's
+    script has no launch command at all. Models on this machine tell their configuration.
+    """
+    from specmap.scan.launch.declared import read
+    from specmap.scan.vocabulary import load_vocabulary
+
+    vocabulary = load_vocabulary()
+    arguments = next((rank.arguments for rank in run.ranks if rank.arguments), {})
+    if arguments:
+        with resolved(target, use_cache=use_cache) as tree:
+            declared = read(tree.checkout.root, vocabulary).fields
+        given = ", ".join(
+            f"{name}={list(value) if isinstance(value, tuple) else value!r}"
+            for name, value in sorted(arguments.items())
+            if name in declared and isinstance(value, bool | int | float | str | tuple)
+        )
+        words = vocabulary.launch_words
+        yield Launch(
+            f"{min(vocabulary.arguments.calls)}({given})",
+            model_config=_model(arguments.get(words.model_path), words.config_file),
+            draft_config=_model(arguments.get(words.draft_path), words.config_file),
+        )
+    if run.command:
+        yield Launch(shlex.join(run.command))
+
+
+def _model(place: object, config: str) -> Path | None:
+    """Return the folder of a model, if it is one on this machine with its configuration."""
+    folder = Path(place) if isinstance(place, str) else None
+    return folder if folder is not None and (folder / config).is_file() else None
