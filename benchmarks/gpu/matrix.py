@@ -1,0 +1,179 @@
+"""Run engine cases on a GPU machine, traced and untraced, and pack what they left.
+
+    python matrix.py RELEASE PLAN.json AGENT_FOLDER OUT [GROUP ...]
+
+Groups: ``verdicts`` (what every phase does under each launch; four engines at a time),
+``overhead`` (one engine at a time: armed and disarmed windows, GPU spans, SGLang's profiler),
+``tp2`` (two GPUs). Standard library only: the machine has SGLang's runtime and no specmap.
+OUT gets ``runs.tar.xz`` (a folder per case with the tracer's files and ``result.json``) and
+the engines' logs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+CASE_LIMIT_S = 280
+WINDOW_CYCLES = 10
+
+
+def wave(requests: int, tokens: int | list[int], **more: Any) -> dict[str, Any]:
+    """Return one call of ``generate``."""
+    return {"requests": requests, "tokens": tokens} | more
+
+
+def verdict_cases(v1: bool) -> list[dict[str, Any]]:
+    """Return the launches whose phases are known; ``v1`` where the release has v1 workers."""
+    steady = [wave(4, 48), wave(4, 64)]
+    shrinking = [wave(4, 16), wave(4, [20, 32, 44, 64])]
+    cases: list[dict[str, Any]] = [
+        {"name": "v2", "algorithm": "EAGLE3", "waves": steady},
+        {"name": "v2-untraced", "algorithm": "EAGLE3", "waves": steady, "tracer": "off"},
+        {
+            "name": "v2-disabled",
+            "algorithm": "EAGLE3",
+            "waves": [wave(4, 24)],
+            "extra": {"disable_cuda_graph": True},
+        },
+        {
+            "name": "v2-max-bs-2",
+            "algorithm": "EAGLE3",
+            "waves": shrinking,
+            "extra": {"cuda_graph_max_bs": 2},
+        },
+        {"name": "v2-standalone", "algorithm": "STANDALONE", "waves": steady},
+    ]
+    if v1:
+        cases += [case | {"name": f"v1{case['name'][2:]}", "v1": True} for case in cases]
+        cases.append({"name": "ngram", "algorithm": "NGRAM", "waves": steady})
+    return cases
+
+
+def overhead_cases(v1: bool, runs: Path, plan: Path) -> list[dict[str, Any]]:
+    """Return one engine a worker: dormant, windows, spans, then SGLang's own profiler."""
+
+    def arm(name: str, **more: Any) -> dict[str, Any]:
+        folder = runs / f"{name}.windows"
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.copy(plan, folder / "plan.json")
+        return {"do": "arm", "dir": str(folder), "windows": WINDOW_CYCLES} | more
+
+    cases = []
+    for worker in ("v2", "v1") if v1 else ("v2",):
+        name = f"overhead-{worker}"
+        plain, spans = arm(f"{name}-plain"), arm(f"{name}-spans", spans=True)
+        waves = [
+            wave(4, 400),
+            wave(4, 800, label="windows", tell=[plain]),
+            *[wave(4, 800, label="windows")] * 3,
+            wave(4, 800, label="windows with spans", tell=[{"do": "disarm"}, spans]),
+            wave(4, 800, label="windows with spans"),
+            wave(4, 400, label="off", tell=[{"do": "disarm"}]),
+            wave(4, 100, label="profiler", profile=True),
+            wave(4, 400, label="off"),
+        ]
+        case = {"name": name, "algorithm": "EAGLE3", "waves": waves, "tracer": "dormant"}
+        cases.append(case | ({"v1": True} if worker == "v1" else {}))
+    python = [waves[0], wave(4, 800, label="windows", tell=[arm("overhead-python-plain")])]
+    python += [wave(4, 800, label="windows")] * 3
+    cases.append(cases[-1] | {"name": "overhead-python", "waves": python, "ring": "python"})
+    return cases
+
+
+def tp2_cases() -> list[dict[str, Any]]:
+    """Return a healthy pair of ranks and one whose second rank is forced eager."""
+    steady = [wave(4, 48), wave(4, 64)]
+    two = {"tp_size": 2}
+    return [
+        {"name": "tp2-v2", "algorithm": "EAGLE3", "waves": steady, "extra": two},
+        {
+            "name": "tp2-one-eager",
+            "algorithm": "EAGLE3",
+            "waves": steady,
+            "extra": two | {"disable_custom_all_reduce": True},
+            "path": str(HERE / "forced"),
+            # Rank 0 replays, rank 1 launches: the two can wait for each other for ever.
+            "limit_s": 120,
+        },
+    ]
+
+
+def environment(case: dict[str, Any], folder: Path, plan: Path, agent: Path) -> dict[str, str]:
+    """Return what the engine and its ranks inherit."""
+    inherited = dict(os.environ)
+    inherited["SPECMAP_SOCKETS"] = f"/tmp/specmap-sockets/{case['name']}"
+    inherited["SGLANG_TORCH_PROFILER_DIR"] = f"/tmp/profiles/{case['name']}"
+    Path(inherited["SGLANG_TORCH_PROFILER_DIR"]).mkdir(parents=True, exist_ok=True)
+    inherited["PYTHONPATH"] = f"{case.get('path', '')}:{inherited.get('PYTHONPATH', '')}"
+    tracer = case.get("tracer", "on")
+    if tracer == "off":
+        return inherited
+    inherited["PYTHONPATH"] = f"{agent / 'inject'}:{inherited['PYTHONPATH']}"
+    inherited["SPECMAP_TRACE"] = "dormant" if tracer == "dormant" else "1"
+    if case.get("ring") == "python":
+        inherited.pop("SPECMAP_EXTENSION", None)
+    inherited["SPECMAP_DIR"] = str(folder)
+    inherited["SPECMAP_PLAN"] = str(plan)
+    return inherited
+
+
+def run_case(case: dict[str, Any], runs: Path, plan: Path, agent: Path, logs: Path) -> str:
+    """Run one engine; return one line about it."""
+    folder = runs / case["name"]
+    folder.mkdir(parents=True, exist_ok=True)
+    shutil.copy(plan, folder / "plan.json")
+    (folder / "case.json").write_text(json.dumps(case))
+    command = [sys.executable, str(HERE / "engine.py"), str(folder / "case.json")]
+    start = time.monotonic()
+    with (logs / f"{case['name']}.log").open("w") as log:
+        try:
+            code: int | str = subprocess.run(
+                [*command, str(folder / "result.json")],
+                env=environment(case, folder, plan, agent),
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                timeout=case.get("limit_s", CASE_LIMIT_S),
+                check=False,
+            ).returncode
+        except subprocess.TimeoutExpired:
+            code = "timeout"
+    files = len(list(folder.glob("*.spool")))
+    return f"{case['name']}: exit {code}, {time.monotonic() - start:.0f} s, {files} spools"
+
+
+def main(release: str, plan: Path, agent: Path, out: Path, groups: list[str]) -> None:
+    """Run the groups in turn and pack the result."""
+    v1 = tuple(int(part) for part in release.split(".")[:3]) <= (0, 5, 12)
+    runs, logs = Path("/tmp/specmap-runs"), Path("/tmp/specmap-logs")
+    shutil.rmtree(runs, ignore_errors=True)
+    logs.mkdir(parents=True, exist_ok=True)
+    runs.mkdir(parents=True)
+    chosen = {
+        "verdicts": (verdict_cases(v1), 4),
+        "overhead": (overhead_cases(v1, runs, plan), 1),
+        "tp2": (tp2_cases(), 1),
+    }
+    for group in groups:
+        cases, workers = chosen[group]
+        cases = [case | {"port": 31000 + 50 * i} for i, case in enumerate(cases)]
+        with ThreadPoolExecutor(workers) as pool:
+            for line in pool.map(lambda case: run_case(case, runs, plan, agent, logs), cases):
+                print(line, flush=True)
+        with tarfile.open(out / f"{release}-{group}.tar.xz", "w:xz", preset=1) as tar:
+            tar.add(runs, arcname="runs")
+            tar.add(logs, arcname="logs")
+
+
+if __name__ == "__main__":
+    RELEASE, PLAN, AGENT, OUT, *GROUPS = sys.argv[1:]
+    main(RELEASE, Path(PLAN), Path(AGENT), Path(OUT), GROUPS or ["verdicts"])
