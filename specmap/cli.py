@@ -17,8 +17,10 @@ from typing import NoReturn
 import click
 
 from specmap import __version__, pipeline
+from specmap.cli_fix import fix
 from specmap.cli_launch import Show, judged, launch_options, why
 from specmap.cli_review import Screen, Shown, diff, explain, lint, rules
+from specmap.cli_trace import trace
 from specmap.codemap.graph import CodeMap
 from specmap.errors import OutputError, SpecmapError
 from specmap.launched import Launch
@@ -54,6 +56,10 @@ def _fail(message: str, code: int = _FAILED) -> int:
     return code
 
 
+def _note(message: str) -> None:
+    _fail(message)
+
+
 def _show(shown: Shown) -> int:
     """Print what a verb leaves, or write it to the file that was named."""
     if shown.output is None:
@@ -73,12 +79,15 @@ def _show(shown: Shown) -> int:
 @click.pass_context
 def command(context: click.Context) -> None:
     """Which phase of a speculative decode cycle replays a CUDA graph, which runs eager, and why."""
-    context.obj = Screen(_progress, _width(sys.stdout.isatty()), _color(sys.stdout.isatty()))
+    watched = sys.stdout.isatty()
+    context.obj = Screen(
+        _progress, _width(watched), _color(watched), lambda text: _print(text.encode()), _note
+    )
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 
 
-for _verb in (why, lint, rules, explain, diff):
+for _verb in (why, lint, rules, explain, diff, fix, trace):
     command.add_command(_verb)
 
 

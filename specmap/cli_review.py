@@ -33,11 +33,17 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """What the command line knows about the terminal."""
+    """What the command line knows about the terminal.
+
+    ``out`` writes text to standard output and ``note`` a line to stderr, for verbs that go on
+    after what they say; others return a :class:`Shown`.
+    """
 
     progress: Callable[[bool], AbstractContextManager[pipeline.Progress | None]]
     width: int
     color: bool
+    out: Callable[[str], None]
+    note: Callable[[str], None]
 
 
 _quiet = click.option("--quiet", "-q", is_flag=True, help="No progress bar.")
@@ -102,6 +108,8 @@ def lint(
     """
     from specmap.review import Request, lint_tree
 
+    if statistics and name not in (None, "full", "concise"):
+        raise SpecmapError(f"--statistics is text for people; it cannot be written as {name}")
     request = Request(
         target=target,
         base=base,

@@ -1,0 +1,177 @@
+"""A term that is false for every verify batch is taken out of the decision.
+
+Forks lose the graph of verify by one term: a constant that was left `False`, a test of the
+forward mode, a test that takes a verify batch of fixed width for one of variable width, or an
+early `return` where the runner is made. Such a term excludes *every* verify batch, so that
+captured graphs are never replayed.
+
+**Before**
+
+    is_tree_supported = False
+    return is_bs_supported and is_tree_supported
+
+**After**
+
+    return is_bs_supported
+
+Preconditions: the number of verify tokens is fixed at launch; the target's runner captures the
+verify mode; the term's value follows from the source (the mode's own methods, the algorithm's,
+the numbers of a batch, a constant that is stored once). A flag that is only reported is no cause.
+Proof: a scan of the result, in which verify can replay and no other phase changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import libcst as cst
+
+from specmap.codemap.remedy import Change, Proposal, Rewrite, Safety
+from specmap.codemap.source import Span
+from specmap.fix.cuts import operands, unwrapped, without
+from specmap.fix.facts import Facts, Scope, facts_of
+from specmap.fix.lost import Part, Place, decision, lost, places
+from specmap.fix.tree import Source, Tree, assigned, mentions, statements, walk
+
+_PURE = frozenset({"numel", "size", "dim", "len", "bool", "getattr", "isinstance"})
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """A term that can go, with what goes along."""
+
+    node: cst.CSTNode
+    text: str
+    changes: tuple[Change, ...]
+
+
+def find(tree: Tree) -> Iterator[Proposal]:
+    """Propose to take out each term that excludes all verify batches of a worker."""
+    facts = facts_of(tree)
+    wanting = lost(tree, facts)
+    if not wanting:
+        return
+    variable = [w.name for w, p in wanting if p.static_shape is None or not p.static_shape.fixed]
+    workers = tuple(w.id for w, _ in wanting if w.name not in variable)
+    for place in places(tree, facts):
+        function, source = tree.function(place.symbol), tree.source_of(place.symbol)
+        scope = facts.scope(place.symbol)
+        for cut in _cuts(source, function, scope, facts, place) if function is not None else ():
+            line, end = source.lines(cut.node)
+            refused = ""
+            if not workers:
+                refused = f"the number of verify tokens of {', '.join(variable)} is not fixed"
+            elif not facts.captures_verify(place.runner):
+                refused = f"{place.runner.rpartition('::')[2]} captures no graph for verify"
+            yield Proposal(
+                REWRITE.id,
+                Span(source.file, line, end),
+                place.symbol,
+                f"{cut.text}: false for every verify batch",
+                () if refused else cut.changes,
+                (f"{source.file}:{line}: {cut.text}", "the number of verify tokens is fixed"),
+                refused,
+                workers,
+            )
+
+
+def _cuts(
+    source: Source, function: cst.FunctionDef, scope: Scope, facts: Facts, place: Place
+) -> Iterator[_Cut]:
+    """Yield the terms that exclude verify, and the tests that leave early for it."""
+    names, values = decision(function, place)
+    for value in values:
+        yield from _terms(source, function, value, scope, facts)
+    for node in walk(function.body):
+        if isinstance(node, cst.If) and _leaves(node, place, names, facts, source):
+            yield from _early(source, node, scope, facts)
+
+
+def _terms(
+    source: Source, function: cst.FunctionDef, value: cst.BaseExpression, scope: Scope, facts: Facts
+) -> Iterator[_Cut]:
+    """Yield the conjuncts that are false for verify, where something else is left."""
+    chain = operands(unwrapped(value), cst.And)
+    dead = [i for i, o in enumerate(chain) if facts.truth(source.flat(o), scope) is False]
+    # A test that also keeps prefill away from the graph has to stay, in a wider form.
+    dead = [i for i in dead if not facts.keeps_prefill_out(source.flat(chain[i]), scope)]
+    if len(chain) < 2 or len(dead) == len(chain):
+        return
+    for index in dead:
+        operand = chain[index]
+        along = _binding(source, function, operand)
+        changes = (without(source, chain, index), *along)
+        yield _Cut(operand, source.flat(operand), changes)
+
+
+def _binding(
+    source: Source, function: cst.FunctionDef, operand: cst.BaseExpression
+) -> tuple[Change, ...]:
+    """The assignment of a name that nothing else reads goes with the term."""
+    if not isinstance(operand, cst.Name) or mentions(function.body, operand.value) != 2:
+        return ()
+    for statement in statements(function):
+        bound = assigned(statement)
+        if bound is not None and bound[0] == operand.value:
+            pure = all(_reads(n) for n in walk(bound[1]) if isinstance(n, cst.Call | cst.Await))
+            return (source.drop(statement),) if pure else ()
+    return ()
+
+
+def _reads(call: cst.CSTNode) -> bool:
+    """Whether a call only asks something."""
+    function = call.func if isinstance(call, cst.Call) else None
+    name = function.attr if isinstance(function, cst.Attribute) else function
+    text = name.value if isinstance(name, cst.Name) else ""
+    return text in _PURE or text.startswith("is_")
+
+
+def _leaves(node: cst.If, place: Place, names: set[str], facts: Facts, source: Source) -> bool:
+    """Whether an ``if`` does nothing but say something and give the graph up."""
+    if not isinstance(node.body, cst.IndentedBlock) or not node.body.body:
+        return False
+    *before, last = node.body.body
+    if not isinstance(last, cst.SimpleStatementLine) or not facts_say(before, source, facts):
+        return False
+    end, bound = last.body[-1], assigned(last)
+    if bound is not None:
+        return bound[0] in names and source.flat(bound[1]) == "False"
+    if not isinstance(end, cst.Return) or len(last.body) != 1:
+        return False
+    value = "None" if end.value is None else source.flat(end.value)
+    return {Part.RUNNER: "False", Part.CAPTURE: "None"}.get(place.part) == value
+
+
+def facts_say(body: list[cst.BaseStatement], source: Source, facts: Facts) -> bool:
+    """Tell whether statements only tell the operator something."""
+    says = facts.says
+    return all(
+        isinstance(s, cst.SimpleStatementLine)
+        and all(isinstance(e, cst.Expr) for e in s.body)
+        and source.code(s).strip().split("(")[0].split(".")[0] in says
+        for s in body
+    )
+
+
+def _early(source: Source, node: cst.If, scope: Scope, facts: Facts) -> Iterator[_Cut]:
+    """Yield a test that holds for verify and gives the graph up, or its part that does."""
+    chain = operands(unwrapped(node.test), cst.Or)
+    true = [i for i, o in enumerate(chain) if facts.truth(source.flat(o), scope) is True]
+    if len(true) == len(chain) and node.orelse is None:
+        text = f"if {source.flat(node.test)}"
+        yield _Cut(node, text, (source.drop(node),))
+    elif len(true) < len(chain):
+        for index in true:
+            yield _Cut(chain[index], source.flat(chain[index]), (without(source, chain, index),))
+
+
+REWRITE = Rewrite(
+    id="SPF101",
+    name="verify-excluded",
+    summary="A term that is false for every verify batch leaves the decision",
+    safety=Safety.REVIEW,
+    find=find,
+    rules=("SPM101", "SPM105"),
+    page=__doc__ or "",
+)

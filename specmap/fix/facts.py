@@ -1,0 +1,372 @@
+"""What is true of every verify batch: three-valued truth of a test, from the source itself.
+
+A test counts as false only where that follows from the forward mode's own methods, from the
+algorithm's, from the numbers of a batch with a fixed number of tokens, or from a constant.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from operator import add, eq, floordiv, ge, gt, le, lt, mod, mul, ne, sub
+
+from specmap.codemap.source import Span, file_of, symbol_id
+from specmap.fix.enums import methods_of
+from specmap.fix.tree import Tree
+
+_BATCHES = tuple((bs, width) for bs in (1, 2, 3, 8, 64) for width in (2, 3, 4, 5, 16))
+_COMPARE = {ast.Eq: eq, ast.NotEq: ne, ast.Lt: lt, ast.LtE: le, ast.Gt: gt, ast.GtE: ge}
+_COMPUTE = {ast.Add: add, ast.Sub: sub, ast.Mult: mul, ast.FloorDiv: floordiv, ast.Mod: mod}
+_DEPTH = 12
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Where an expression stands: a function, the class around it, and their file."""
+
+    symbol: str = ""
+    function: ast.FunctionDef | None = None
+    owner: ast.ClassDef | None = None
+    given: tuple[tuple[str, bool | None], ...] = ()
+    depth: int = 0
+
+    def binding(self, name: str) -> ast.expr | None:
+        """Return the value of a name that the function binds once and at its top level."""
+        if self.function is None:
+            return None
+        stores = [n for n in ast.walk(self.function) if _stores(n, name)]
+        plain = [
+            s.value for s in self.function.body
+            if isinstance(s, ast.Assign) and _is_name(s.targets, name)
+        ]  # fmt: skip
+        return plain[0] if len(stores) == len(plain) == 1 else None
+
+
+def facts_of(tree: Tree) -> Facts:
+    """Return what is known of the verify batches of a tree, worked out once."""
+    found = tree.kept.get("facts")
+    if not isinstance(found, Facts):
+        found = tree.kept["facts"] = Facts(tree)
+    return found
+
+
+class Facts:
+    """Evaluates tests for the verify batches of one tree; ``modes`` stands for other batches."""
+
+    def __init__(self, tree: Tree, modes: tuple[str, ...] = ()) -> None:
+        self.tree = tree
+        self._names = tree.names.scan
+        self.modes = modes or self._names.modes["verify"]
+        self._facts = dict(tree.names.pairs("facts"))
+        self._numbers = dict(tree.names.pairs("numbers"))
+        self.says = frozenset(tree.names.lists["says"])
+        self._modules: dict[str, ast.Module] = {}
+
+    @cached_property
+    def mode_methods(self) -> Mapping[str, frozenset[str]]:
+        """The modes for which each method of the mode's enum holds."""
+        return self._enum(self._names.mode_enum)
+
+    @cached_property
+    def _algorithms(self) -> Mapping[str, frozenset[str]]:
+        name = self._names.launch_words.algorithm.get("class", "").rpartition(".")[2]
+        return self._enum(frozenset([name]))
+
+    @property
+    def algorithm_test(self) -> str:
+        """The method of the algorithm that holds for every one but the one that means none."""
+        known = [name for name in sorted(self._algorithms) if self._about_algorithm(name) is True]
+        return known[0] if known else ""
+
+    @cached_property
+    def mode_place(self) -> str:
+        """The symbol id of the forward mode's enum; empty where the map has none."""
+        for file, name in self._enums(self._names.mode_enum):
+            return f"{file}::{name.name}"
+        return ""
+
+    def scope(self, symbol: str) -> Scope:
+        """Return the scope of a function."""
+        owner, function = None, None
+        body: Sequence[ast.stmt] = self._module(file_of(symbol)).body
+        for name in symbol.rpartition("::")[2].split("."):
+            found = next((d for d in _definitions(body) if d.name == name), None)
+            if isinstance(found, ast.ClassDef):
+                owner = found
+            elif isinstance(found, ast.FunctionDef):
+                function = found
+            else:
+                return Scope(symbol)
+            body = found.body
+        return Scope(symbol, function, owner)
+
+    def scope_at(self, span: Span | None) -> Scope:
+        """Return the scope of the innermost method or function around a place."""
+        for outer in _definitions(self._module(span.file).body) if span is not None else ():
+            inner = _definitions(outer.body) if isinstance(outer, ast.ClassDef) else ()
+            for found in (*inner, outer):
+                end = found.end_lineno or found.lineno
+                if span is not None and found.lineno <= span.line <= end:
+                    name = found.name if found is outer else f"{outer.name}.{found.name}"
+                    return self.scope(symbol_id(span.file, name))
+        return Scope()
+
+    def truth(self, test: str | ast.expr, scope: Scope | None = None) -> bool | None:
+        """Return whether a test holds for every verify batch, for none, or ``None``."""
+        try:
+            node = ast.parse(test, mode="eval").body if isinstance(test, str) else test
+        except (SyntaxError, ValueError):
+            return None
+        return self._truth(node, scope or Scope())
+
+    def keeps_prefill_out(self, test: str, scope: Scope) -> bool:
+        """Tell whether a test is false for prefill too, but not for plain decoding."""
+        prefill, decode = (Facts(self.tree, self._names.modes[k]) for k in ("prefill", "decode"))
+        return prefill.truth(test, scope) is False and decode.truth(test, scope) is not False
+
+    def _truth(self, node: ast.expr, scope: Scope) -> bool | None:
+        if scope.depth > _DEPTH:
+            return None
+        if isinstance(node, ast.Attribute | ast.Call | ast.Compare):
+            text = ast.unparse(node)
+            for fact, value in self._facts.items():
+                if text == fact or text.endswith(f".{fact}"):
+                    return value == "true"
+        if isinstance(node, ast.Constant):
+            return bool(node.value) if node.value is None or isinstance(node.value, bool) else None
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            inner = self._truth(node.operand, scope)
+            return None if inner is None else not inner
+        if isinstance(node, ast.BoolOp):
+            return self._joined(node, scope)
+        if isinstance(node, ast.IfExp):
+            test = self._truth(node.test, scope)
+            arms = [self._truth(arm, scope) for arm in (node.body, node.orelse)]
+            return arms[0] if test or arms[0] == arms[1] else arms[1] if test is False else None
+        if isinstance(node, ast.Compare):
+            return self._compared(node, scope)
+        if isinstance(node, ast.Call):
+            return self._called(node, scope)
+        return self._named(node, scope)
+
+    def _joined(self, node: ast.BoolOp, scope: Scope) -> bool | None:
+        absorbing = isinstance(node.op, ast.Or)
+        results = [self._truth(value, scope) for value in node.values]
+        if absorbing in results:
+            return absorbing
+        return None if None in results else not absorbing
+
+    def _named(self, node: ast.expr, scope: Scope) -> bool | None:
+        if isinstance(node, ast.Name):
+            given = dict(scope.given)
+            if node.id in given:
+                return given[node.id]
+            value = scope.binding(node.id)
+            return None if value is None else self._truth(value, _deeper(scope))
+        if isinstance(node, ast.Attribute) and _is_self(node.value) and scope.owner is not None:
+            return self._own_constant(node.attr, scope)
+        return None
+
+    def _own_constant(self, name: str, scope: Scope) -> bool | None:
+        """The value of an attribute that the whole tree stores once, as a constant."""
+        if scope.owner is None or f"self.{name} = " not in self.tree.text(file_of(scope.symbol)):
+            return None
+        stores = [
+            n for n in ast.walk(scope.owner)
+            if isinstance(n, ast.Assign | ast.AnnAssign) and f"self.{name}" in _targets(n)
+        ]  # fmt: skip
+        value = stores[0].value if len(stores) == 1 else None
+        if not isinstance(value, ast.Constant) or not isinstance(value.value, bool):
+            return None
+        elsewhere = sum(self.tree.text(file).count(f".{name} = ") for file in self.tree.files)
+        return value.value if elsewhere == 1 else None
+
+    def _compared(self, node: ast.Compare, scope: Scope) -> bool | None:
+        if len(node.ops) != 1:
+            return None
+        operator, left, right = node.ops[0], node.left, node.comparators[0]
+        if isinstance(operator, ast.IsNot | ast.Is) and _is_none(right):
+            held = self._facts.get(f"{ast.unparse(left).rpartition('.')[2]} is None")
+            if held is None:
+                return None
+            return (held == "true") is isinstance(operator, ast.Is)
+        modes = self._compared_mode(left, right, scope)
+        if modes is not None and isinstance(operator, ast.Eq | ast.Is | ast.In):
+            return modes
+        if modes is not None and isinstance(operator, ast.NotEq | ast.IsNot | ast.NotIn):
+            return not modes
+        return self._compared_numbers(operator, left, right, scope)
+
+    def _compared_mode(self, left: ast.expr, right: ast.expr, scope: Scope) -> bool | None:
+        """Whether a batch's mode is one of the modes on the right, where both are known."""
+        if not self._is_mode(left, scope):
+            left, right = right, left
+        if not self._is_mode(left, scope):
+            return None
+        items = right.elts if isinstance(right, ast.Tuple | ast.List | ast.Set) else [right]
+        named = {self._mode_name(item) for item in items}
+        if None not in named:
+            return bool(named & set(self.modes))
+        if len(items) == 1 and isinstance(right, ast.Attribute) and _is_self(right.value):
+            if right.attr in self._names.capture_mode:
+                return None if self.captures_verify(scope.symbol.rpartition(".")[0]) else False
+        return None
+
+    def captures_verify(self, runner: str) -> bool:
+        """Tell whether a runner's class captures a mode of verify."""
+        found = self.tree.codemap.hazards.captured_modes
+        return any(c.runner == runner and c.mode in self.modes for c in found)
+
+    def _is_mode(self, node: ast.expr, scope: Scope) -> bool:
+        if isinstance(node, ast.Name):
+            value = scope.binding(node.id)
+            return value is not None and self._is_mode(value, replace(scope, function=None))
+        return isinstance(node, ast.Attribute) and node.attr in self._names.mode_attribute
+
+    def _mode_name(self, node: ast.expr) -> str | None:
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            return node.attr if node.value.id in self._names.mode_enum else None
+        return None
+
+    def _compared_numbers(
+        self, operator: ast.cmpop, left: ast.expr, right: ast.expr, scope: Scope
+    ) -> bool | None:
+        compare = _COMPARE.get(type(operator))
+        if compare is None:
+            return None
+        found: set[bool] = set()
+        for bs, width in _BATCHES:
+            one, other = (self._number(n, scope, bs, width) for n in (left, right))
+            if one is None or other is None:
+                return None
+            found.add(compare(one, other))
+        return found.pop() if len(found) == 1 else None
+
+    def _number(self, node: ast.expr, scope: Scope, bs: int, width: int) -> int | None:
+        text = ast.unparse(node)
+        if isinstance(node, ast.Call) and text.startswith("len(") and len(node.args) == 1:
+            text = f"{ast.unparse(node.args[0])}.numel()"
+        for name, value in self._numbers.items():
+            if text == name or text.endswith(f".{name}"):
+                return {"bs": bs, "width": width, "bs * width": bs * width}.get(value)
+        if isinstance(node, ast.Constant) and isinstance(node.value, int):
+            return node.value
+        if isinstance(node, ast.BinOp) and type(node.op) in _COMPUTE:
+            one, other = (self._number(n, scope, bs, width) for n in (node.left, node.right))
+            if one is None or other in (None, 0):
+                return None
+            return int(_COMPUTE[type(node.op)](one, other))
+        bound = scope.binding(node.id) if isinstance(node, ast.Name) else None
+        return None if bound is None else self._number(bound, _deeper(scope), bs, width)
+
+    def _called(self, node: ast.Call, scope: Scope) -> bool | None:
+        function = node.func
+        if isinstance(function, ast.Name) and function.id == "bool" and len(node.args) == 1:
+            return self._truth(node.args[0], scope)
+        if isinstance(function, ast.Name) and not node.args:
+            return self._on_platform(function.id)
+        if not isinstance(function, ast.Attribute):
+            return None
+        receiver = function.value
+        if self._is_mode(receiver, scope) and function.attr in self.mode_methods:
+            return bool(self.mode_methods[function.attr] & set(self.modes))
+        named = ast.unparse(receiver).rpartition(".")[2]
+        if named in self._names.launch_words.algorithm_names and not node.args:
+            return self._about_algorithm(function.attr)
+        if _is_self(receiver) and scope.owner is not None:
+            return self._own_method(function.attr, node, scope)
+        return None
+
+    def _on_platform(self, name: str) -> bool | None:
+        """What a test of the platform says on the map's own."""
+        tests = self._names.platform_tests
+        if not any(name in calls for calls in tests.values()):
+            return None
+        return name in tests.get(self.tree.codemap.platform, frozenset())
+
+    def _about_algorithm(self, method: str) -> bool | None:
+        """What a method says of every algorithm but the one that means none."""
+        holds = self._algorithms.get(method)
+        off = self._algorithms.get(self.tree.names.lists["no_algorithm"][0], frozenset())
+        every = frozenset().union(*self._algorithms.values()) - off
+        if holds is None or not every or not off:
+            return None
+        return True if every <= holds else None if every & holds else False
+
+    def _own_method(self, name: str, call: ast.Call, scope: Scope) -> bool | None:
+        """The value of a method of the same class that is one return statement."""
+        owner = scope.owner
+        method = next(
+            (d for d in _definitions(owner.body if owner else ()) if d.name == name), None
+        )
+        if not isinstance(method, ast.FunctionDef):
+            return None
+        body = [s for s in method.body if not _is_text(s)]
+        rest = [s for s in body[:-1] if not isinstance(s, ast.Assign)]
+        if rest or not body or not isinstance(body[-1], ast.Return) or body[-1].value is None:
+            return None
+        names = [a.arg for a in method.args.args[1:]]
+        given = [*zip(names, call.args, strict=False)]
+        given += [(k.arg, k.value) for k in call.keywords if k.arg]
+        known = tuple((n, self._truth(v, _deeper(scope))) for n, v in given)
+        symbol = f"{scope.symbol.rpartition('.')[0]}.{name}"
+        inside = Scope(symbol, method, owner, known, scope.depth + 1)
+        return self._truth(body[-1].value, inside)
+
+    def _enum(self, names: frozenset[str]) -> Mapping[str, frozenset[str]]:
+        found = next((enum for _, enum in self._enums(names)), None)
+        return {} if found is None else methods_of(found)
+
+    def _enums(self, names: frozenset[str]) -> Iterator[tuple[str, ast.ClassDef]]:
+        for file in self.tree.files:
+            if any(f"class {name}(" in self.tree.text(file) for name in names):
+                for found in _definitions(self._module(file).body):
+                    if isinstance(found, ast.ClassDef) and found.name in names:
+                        yield file, found
+
+    def _module(self, file: str) -> ast.Module:
+        if file not in self._modules:
+            try:
+                self._modules[file] = ast.parse(self.tree.text(file))
+            except (SyntaxError, ValueError):
+                self._modules[file] = ast.Module([], [])
+        return self._modules[file]
+
+
+def _deeper(scope: Scope) -> Scope:
+    return replace(scope, depth=scope.depth + 1)
+
+
+def _definitions(body: Sequence[ast.stmt]) -> Iterator[ast.ClassDef | ast.FunctionDef]:
+    for statement in body:
+        if isinstance(statement, ast.ClassDef | ast.FunctionDef):
+            yield statement
+        elif isinstance(statement, ast.If | ast.Try):
+            yield from _definitions([*statement.body, *statement.orelse])
+
+
+def _stores(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store)
+
+
+def _is_name(targets: Sequence[ast.expr], name: str) -> bool:
+    return len(targets) == 1 and isinstance(targets[0], ast.Name) and targets[0].id == name
+
+
+def _targets(node: ast.Assign | ast.AnnAssign) -> list[str]:
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+    return [ast.unparse(target) for target in targets]
+
+
+def _is_self(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) and node.id == "self"
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)

@@ -1,0 +1,175 @@
+"""Which workers lost the graph of verify, and the functions that decide about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import libcst as cst
+
+from specmap.codemap.condition import Condition, atoms_of, evaluate
+from specmap.codemap.graph import Attribute, Phase, Worker
+from specmap.codemap.source import qualname_of
+from specmap.codemap.verdict import PhaseName, SinkKind
+from specmap.fix.facts import Facts
+from specmap.fix.tree import Tree, assigned, mentions, statements, walk
+
+
+class Part(StrEnum):
+    """``runner`` the runner's own test, ``route`` the code that asks it and replays,
+    ``capture`` the code that makes the runner."""
+
+    RUNNER = "runner"
+    ROUTE = "route"
+    CAPTURE = "capture"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A function that takes part in the decision about verify.
+
+    ``runner`` is a class id, ``attributes`` are the names of those that hold the runner.
+    """
+
+    symbol: str
+    part: Part
+    runner: str
+    attributes: tuple[str, ...] = ()
+
+
+def lost(tree: Tree, facts: Facts) -> list[tuple[Worker, Phase]]:
+    """Return the workers whose verify runs and never replays, although its width is fixed."""
+    return [
+        (worker, phase)
+        for worker, phase in verifying(tree)
+        if worker.reachable and never(phase.graph_when, facts)
+    ]
+
+
+def verifying(tree: Tree) -> Iterator[tuple[Worker, Phase]]:
+    """Yield every worker that verifies with its target model."""
+    for worker in tree.codemap.workers:
+        for phase in worker.phases:
+            if phase.name is PhaseName.VERIFY and phase.role == "target" and phase.arms:
+                yield worker, phase
+
+
+def never(condition: Condition, facts: Facts) -> bool:
+    """Tell whether a condition is false for every verify batch."""
+    truths = {a.text: facts.truth(a.text, facts.scope_at(a.span)) for a in atoms_of(condition)}
+    known = {text: value for text, value in truths.items() if value is not None}
+    return evaluate(condition, known) is False
+
+
+def runners(tree: Tree, facts: Facts) -> list[str]:
+    """Return the graph runners of the target's passes that decode or verify."""
+    names = tree.names.scan
+    modes = {*names.modes["decode"], *facts.modes}
+    captured = {c.runner for c in tree.codemap.hazards.captured_modes if c.mode in modes}
+    held = {
+        kind
+        for attribute in _runner_attributes(tree)
+        for assignment in attribute.assignments
+        for kind in assignment.types
+        if kind is not None
+    }
+    return sorted(captured & held) or sorted(r for r in captured if facts.captures_verify(r))
+
+
+def runner_attributes(tree: Tree, facts: Facts) -> list[str]:
+    """Return the names of the attributes that hold such a runner."""
+    wanted = set(runners(tree, facts))
+    return sorted(
+        {
+            qualname_of(attribute.name).rpartition(".")[2]
+            for attribute in _runner_attributes(tree)
+            if any(kind in wanted for a in attribute.assignments for kind in a.types)
+        }
+    )
+
+
+def _runner_attributes(tree: Tree) -> list[Attribute]:
+    classes = tree.names.scan.model_runner
+    return [a for a in tree.codemap.attributes if qualname_of(a.name).partition(".")[0] in classes]
+
+
+def places(tree: Tree, facts: Facts) -> list[Place]:
+    """Return the functions that decide whether verify replays, each once."""
+    kept = tree.kept.get("places")
+    if isinstance(kept, list):
+        return kept
+    found: dict[str, Place] = {}
+    names = tree.names.scan
+    for runner in runners(tree, facts):
+        for name in sorted(names.decisions):
+            symbol = f"{runner}.{name}"
+            if tree.function(symbol) is not None:
+                found.setdefault(symbol, Place(symbol, Part.RUNNER, runner))
+        for attribute in _runner_attributes(tree):
+            for assignment in attribute.assignments:
+                if runner in assignment.types and not assignment.from_outside:
+                    holder = assignment.holder
+                    found.setdefault(holder, Place(holder, Part.CAPTURE, runner))
+        for symbol in _routes(tree, facts):
+            held = tuple(runner_attributes(tree, facts))
+            found.setdefault(symbol, Place(symbol, Part.ROUTE, runner, held))
+    tree.kept["places"] = sorted(found.values(), key=lambda place: place.symbol)
+    return places(tree, facts)
+
+
+def _routes(tree: Tree, facts: Facts) -> list[str]:
+    """The functions on the way of verify that call a target's graph runner."""
+    attributes = runner_attributes(tree, facts)
+    on_way = {h for _, phase in verifying(tree) for arm in phase.arms for h, _ in arm.chain}
+    asking = {d.holder for d in tree.codemap.decisions if d.kind == "route"}
+    asking |= {flag.holder for flag in tree.codemap.flags if flag.decides}
+    found = []
+    for symbol in sorted(on_way | asking):
+        function = tree.function(symbol)
+        if function is not None and calls_one_of(function, attributes):
+            found.append(symbol)
+    return found
+
+
+def calls_one_of(node: cst.CSTNode, attributes: Sequence[str]) -> bool:
+    """Tell whether a method of a runner is called below: ``self.graph_runner.replay(...)``."""
+    return any(
+        isinstance(n, cst.Call)
+        and isinstance(n.func, cst.Attribute)
+        and isinstance(n.func.value, cst.Attribute)
+        and n.func.value.attr.value in attributes
+        for n in walk(node)
+    )
+
+
+def decision(function: cst.FunctionDef, place: Place) -> tuple[set[str], list[cst.BaseExpression]]:
+    """Return the names that a decision is made of, and the expressions that decide."""
+    bound = [b for s in statements(function) if (b := assigned(s)) is not None]
+    values: list[cst.BaseExpression] = []
+    if place.part is Part.RUNNER:
+        lasts = [s.body[-1] for s in statements(function)]
+        values = [r.value for r in lasts if isinstance(r, cst.Return) and r.value is not None]
+    elif place.part is Part.ROUTE:
+        ifs = [n for n in walk(function.body) if isinstance(n, cst.If)]
+        values = [n.test for n in ifs if calls_one_of(n.body, place.attributes)]
+    names: set[str] = set()
+    waiting = list(values)
+    while waiting:
+        value = waiting.pop()
+        for name, _ in bound:
+            if name not in names and mentions(value, name):
+                names.add(name)
+                made_of = [v for n, v in bound if n == name]
+                values += made_of
+                waiting += made_of
+    return names, values
+
+
+def bypassing(phase: Phase, tree: Tree, facts: Facts) -> bool:
+    """Tell whether every way of a phase misses the code that asks the runner."""
+    routes = set(_routes(tree, facts))
+    return all(
+        arm.kind is SinkKind.EAGER and not any(holder in routes for holder, _ in arm.chain)
+        for arm in phase.arms
+    )

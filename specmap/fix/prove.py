@@ -1,0 +1,118 @@
+"""The layers of proof that run code; torch is imported here and only when it is needed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from specmap.codemap.remedy import (
+    Layer,
+    LayerStatus,
+    Obligation,
+    ProofStep,
+    Proposal,
+    Rewrite,
+)
+from specmap.fix.helpers import HELPERS
+
+LEVELS = ("static", "equality", "ledger")
+"""How far a proof goes: without running code; on random inputs; on the emulated device."""
+
+_TIMES = 200
+_LAYERS = (Layer.EQUALITY, Layer.LEDGER)
+
+
+def prover(level: str) -> Callable[[Rewrite, Proposal], tuple[ProofStep, ...]]:
+    """Return what runs the layers up to ``level`` that a rewrite needs."""
+
+    def prove(rewrite: Rewrite, proposal: Proposal) -> tuple[ProofStep, ...]:
+        return tuple(
+            _step(layer, rewrite, LEVELS.index(level) >= LEVELS.index(str(layer)))
+            for layer in _LAYERS
+            if layer in rewrite.layers
+        )
+
+    return prove
+
+
+def _step(layer: Layer, rewrite: Rewrite, asked: bool) -> ProofStep:
+    if not asked:
+        return ProofStep(layer, LayerStatus.NOT_RUN, "--prove asks for less")
+    if layer is Layer.LEDGER:
+        return ProofStep(layer, LayerStatus.NOT_RUN, "there is no emulated device yet")
+    if rewrite.obligation is None:
+        return ProofStep(layer, LayerStatus.NOT_RUN, "what it rests on cannot be run by itself")
+    try:
+        import torch
+    except ImportError:
+        return ProofStep(layer, LayerStatus.NOT_RUN, "torch is not installed")
+    found = difference(rewrite.obligation)
+    if found:
+        return ProofStep(layer, LayerStatus.BROKEN, found)
+    detail = f"old and new code agree on {_TIMES} random inputs, torch {torch.__version__}, CPU"
+    return ProofStep(layer, LayerStatus.HELD, detail)
+
+
+def difference(obligation: Obligation, times: int = _TIMES) -> str:
+    """Run old and new code on random inputs; return the first difference, or nothing.
+
+    Kinds of inputs: ``ints`` a list of 0 to 12 whole numbers; ``bits`` a list of 0 and 1;
+    ``shape`` a pair of sizes from 1 to 5; ``probability`` a list of numbers from 0 to 1 that
+    float32 holds exactly, half of them 1.0. The seed is fixed.
+    """
+    import torch
+
+    made = random.Random(0)
+    helper = HELPERS.get(obligation.helper, "")
+    for _ in range(times):
+        inputs = {name: _KINDS[kind](made) for name, kind in obligation.inputs}
+        results = []
+        for code in (obligation.old, obligation.new):
+            space: dict[str, Any] = {"torch": torch, **inputs}
+            exec(f"{helper}\n{obligation.setup}", space)
+            try:
+                exec(code, space)
+                results.append([space[name] for name in obligation.results])
+            except Exception as error:
+                results.append([type(error).__name__])
+        if not _same(results[0], results[1]):
+            return f"old and new code differ for {inputs}: {results[0]} and {results[1]}"
+    return ""
+
+
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, list | tuple):
+        return (
+            type(one) is type(other)
+            and len(one) == len(other)
+            and all(_same(a, b) for a, b in zip(one, other, strict=True))
+        )
+    if hasattr(one, "dtype"):
+        return bool(
+            hasattr(other, "dtype")
+            and one.dtype == other.dtype
+            and one.shape == other.shape
+            and (one == other).all()
+        )
+    return bool(type(one) is type(other) and one == other)
+
+
+def _ints(made: random.Random) -> list[int]:
+    return [made.randint(-9, 9) for _ in range(made.randint(0, 12))]
+
+
+def _bits(made: random.Random) -> list[int]:
+    return [made.randint(0, 1) for _ in range(made.randint(0, 12))]
+
+
+def _probabilities(made: random.Random) -> list[float]:
+    return [made.choice((1.0, made.randint(0, 64) / 64)) for _ in range(made.randint(1, 6))]
+
+
+_KINDS: Mapping[str, Callable[[random.Random], object]] = {
+    "ints": _ints,
+    "bits": _bits,
+    "shape": lambda made: (made.randint(1, 5), made.randint(1, 5)),
+    "probability": _probabilities,
+}

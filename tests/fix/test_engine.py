@@ -1,0 +1,168 @@
+"""The engine's laws: overlaps, taking back, patches that git takes, trees that are not written."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from specmap.codemap.remedy import Change, FixReport, Outcome, Proposal, Rewrite, Safety
+from specmap.codemap.source import Span
+from specmap.errors import OutputError, SpecmapError, TargetError
+from specmap.fix import syntax
+from specmap.fix.apply import Hands, applied, fix, select
+from specmap.fix.catalogue import CATALOGUE
+from specmap.fix.names import load_names
+from specmap.fix.patches import patches
+from specmap.fix.tree import Tree
+from specmap.fix.write import write_files
+from specmap.fixed import Request, check_writable, fix_tree
+from specmap.scan.checkout import Checkout
+from tests.fix.forks import FAULTS, whole
+from tests.review_tree import RUNNER, commit, git, scan
+
+
+def fork_in_git(folder: Path, *faults: str) -> Path:
+    whole(folder / "python")
+    git(folder, "init", "--quiet")
+    for name in faults:
+        FAULTS[name][1](folder / "python")
+    commit(folder, "fork")
+    return folder
+
+
+def rewrite(name: str, old: str, new: str) -> Rewrite:
+    """A rewrite of one text in the runner's file."""
+
+    def find(tree: Tree) -> Iterator[Proposal]:
+        start = tree.text(RUNNER).find(old)
+        if start >= 0:
+            change = Change(RUNNER, start, start + len(old), new)
+            yield Proposal(name, Span(RUNNER, 1, 1), f"{RUNNER}::x", old, (change,))
+
+    return Rewrite(name, name.lower(), "A test", Safety.SAFE, find)
+
+
+def run(folder: Path, *rewrites: Rewrite) -> FixReport:
+    codemap = scan(whole(folder))
+    hands = Hands(lambda texts: codemap, lambda codemap: (), lambda rewrite, proposal: ())
+    return fix(folder, codemap, rewrites, load_names(), hands)
+
+
+def test_of_two_that_overlap_one_is_applied_and_the_other_matched_again(tmp_path: Path) -> None:
+    first = rewrite("A1", "raw_bs = forward_batch.batch_size", "raw_bs = forward_batch.size")
+    second = rewrite("B2", "forward_batch.size", "forward_batch.n")
+    report = run(tmp_path / "t", first, rewrite("C3", "= forward_batch.batch_size", "= 1"), second)
+    outcomes = {a.rewrite.id: a.outcome for a in report.attempts}
+    assert outcomes == {"A1": Outcome.APPLIED, "B2": Outcome.APPLIED, "C3": Outcome.CONFLICTING}
+    assert "raw_bs = forward_batch.n\n" in report.after[RUNNER]
+
+
+def test_what_no_longer_fits_after_another_is_in_conflict(tmp_path: Path) -> None:
+    old = "raw_bs = forward_batch.batch_size"
+    report = run(tmp_path / "t", rewrite("A1", old, "raw_bs = 1"), rewrite("B2", old, "raw_bs = 2"))
+    assert [(a.rewrite.id, a.outcome, a.reason) for a in report.attempts] == [
+        ("A1", Outcome.APPLIED, ""),
+        ("B2", Outcome.CONFLICTING, "A1 changes the same lines"),
+    ]
+
+
+def test_a_rewrite_that_leaves_a_name_unbound_fails_and_changes_nothing(tmp_path: Path) -> None:
+    report = run(tmp_path / "t", rewrite("A1", "raw_bs = forward_batch.batch_size", "pass"))
+    assert [a.outcome for a in report.attempts] == [Outcome.FAILED]
+    assert "raw_bs" in report.attempts[0].reason
+    assert report.after.get(RUNNER, "raw_bs = ").count("raw_bs = ") == 1
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ("def f():\n    a = 1\n    return a\n", "def f(:\n", "does not parse"),
+        ("def f():\n    a = 1\n    return a\n", "def f():\n    return a\n", "nothing binds"),
+        (
+            "def f(x):\n    a = x\n    b = a\n    return b\n",
+            "def f(x):\n    b = a\n    a = x\n    return b\n",
+            "before it is bound",
+        ),
+        ("def f():\n    return g\n", "def f():\n    return g\n\n\nx = 1\n", ""),
+    ],
+)
+def test_the_first_layer_of_proof(before: str, after: str, said: str) -> None:
+    found = syntax.broken(before, after)
+    assert said in found
+    assert bool(said) is bool(found)
+
+
+def test_changes_keep_what_lies_between_them() -> None:
+    changes = [Change("f", 4, 5, "B"), Change("f", 0, 1, "A"), Change("g", 0, 1, "!")]
+    assert applied("a - b # end\n", changes, "f") == "A - B # end\n"
+
+
+def test_patches_are_taken_by_git_in_their_order(tmp_path: Path) -> None:
+    folder = fork_in_git(tmp_path / "fork", "constant-term", "disabled")
+    fixed = fix_tree(Request(str(folder), use_cache=False))
+    made = patches(fixed.report.applied, fixed.prefix, "0.0.0")
+    assert [name for name, _ in made] == [
+        "0001-SPF106-graphs-disabled.patch",
+        "0002-SPF101-verify-excluded.patch",
+    ]
+    for name, text in made:
+        (tmp_path / name).write_text(text, "utf-8")
+        git(folder, "am", "--quiet", str(tmp_path / name))
+    for file, text in fixed.report.after.items():
+        assert (folder / "python" / file).read_text("utf-8") == text
+    subjects = git(folder, "log", "--format=%s", "-2").splitlines()
+    assert [s.partition(":")[0] for s in subjects] == ["SPF101", "SPF106"]
+    assert "Proof: map held" in git(folder, "log", "--format=%b", "-1")
+
+
+def test_a_tree_with_changes_of_its_own_is_not_written(tmp_path: Path) -> None:
+    folder = fork_in_git(tmp_path / "fork")
+    FAULTS["constant-term"][1](folder / "python")
+    with pytest.raises(TargetError, match="--allow-dirty"):
+        fix_tree(Request(str(folder), write=True, use_cache=False))
+    fixed = fix_tree(Request(str(folder), write=True, allow_dirty=True, use_cache=False))
+    assert fixed.written == (RUNNER,)
+
+
+@pytest.mark.parametrize("label", ["sglang==0.5.9", "installed:sglang-0.5.9", "git:0123abcd"])
+def test_what_is_no_folder_of_the_user_is_not_written(label: str, tmp_path: Path) -> None:
+    with pytest.raises(TargetError, match="use --diff or --patch-dir DIR"):
+        check_writable(Checkout(tmp_path, label, "0.5.9", None), local=False, allow_dirty=True)
+
+
+def test_files_keep_their_mode_and_their_line_ends(tmp_path: Path) -> None:
+    fork = whole(tmp_path / "fork")
+    FAULTS["constant-term"][1](fork)
+    path = fork / RUNNER
+    path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+    path.chmod(0o755)
+    fix_tree(Request(str(fork), write=True, use_cache=False))
+    assert path.stat().st_mode & 0o777 == 0o755
+    assert path.read_bytes().count(b"\r\n") == path.read_bytes().count(b"\n")
+    assert b"is_tree_supported" not in path.read_bytes()
+
+
+def test_when_one_file_cannot_be_written_none_is(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("old\n", "utf-8")
+    with pytest.raises(OutputError, match="--patch-dir"):
+        write_files(tmp_path, {"a.py": "new\n", "gone/b.py": "new\n"})
+    assert (tmp_path / "a.py").read_text("utf-8") == "old\n"
+    assert os.listdir(tmp_path) == ["a.py"]  # noqa: PTH208
+
+
+def test_a_selector_about_nothing_is_an_error() -> None:
+    assert [r.id for r in select(CATALOGUE, ["constant-decision"])] == ["SPF102"]
+    assert {r.id for r in select(CATALOGUE, ["SPM105"])} >= {"SPF105"}
+    with pytest.raises(SpecmapError, match="no rewrite 'SPF999'"):
+        select(CATALOGUE, ["SPF999"])
+
+
+def test_ids_names_and_pages_of_the_catalogue() -> None:
+    assert len({r.id for r in CATALOGUE}) == len({r.name for r in CATALOGUE}) == len(CATALOGUE)
+    for entry in CATALOGUE:
+        assert "**Before**" in entry.page
+        assert "Preconditions:" in entry.page
+        assert "Proof:" in entry.page

@@ -1,0 +1,169 @@
+"""Rewrites on real releases: refusals with their reasons, upstream's own text, seeded faults."""
+
+from __future__ import annotations
+
+import ast
+import random
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from specmap.codemap.remedy import Proposal
+from specmap.fix.apply import applied
+from specmap.fix.catalogue import CATALOGUE
+from specmap.fix.facts import facts_of
+from specmap.fix.lost import lost
+from specmap.fix.names import load_names
+from specmap.fix.tree import Tree
+from specmap.fixed import Request, fix_tree
+from specmap.pipeline import scan_tree
+from tests.mutations.edits import Edit
+from tests.mutations.faults import Mutant, bypassed
+from tests.mutations.score import copied, mutate, release_of
+from tests.releases.trees import checkout_of
+
+pytestmark = pytest.mark.releases
+RELEASES = ("0.5.9", "0.5.12", "0.5.23")
+EAGLE = "sglang/srt/speculative/eagle_worker.py"
+INFO = "sglang/srt/speculative/eagle_info.py"
+MODEL_RUNNER = "sglang/srt/model_executor/model_runner.py"
+INFO_V2 = "sglang/srt/speculative/eagle_info_v2.py"
+NGRAM = "sglang/srt/speculative/ngram_info.py"
+
+
+@cache
+def tree_of(release: str) -> Tree:
+    root = Path(checkout_of(release).root)
+    return Tree(root, scan_tree(f"sglang=={release}"), load_names())
+
+
+@cache
+def proposals(release: str) -> tuple[Proposal, ...]:
+    return tuple(p for rewrite in CATALOGUE for p in rewrite.find(tree_of(release)))
+
+
+def at(release: str, rewrite: str, file: str, line: int) -> Proposal:
+    (found,) = (
+        p for p in proposals(release)
+        if p.rewrite == rewrite and p.span.file == file and p.span.line == line
+    )  # fmt: skip
+    return found
+
+
+@pytest.mark.parametrize(
+    ("rewrite", "file", "line", "reason"),
+    [
+        ("SPF205", EAGLE, 951, "this branch depends on whether batch.seq_lens_cpu is there"),
+        ("SPF204", INFO, 460, "align_evict_mask_to_page_size"),
+        ("SPF204", NGRAM, 217, "accept_length_list is bound at line 265, after the index"),
+        ("SPF203", INFO, 149, "may be a device scalar: one wait for each element"),
+    ],
+)
+def test_the_wrong_rewrites_of_the_prototype_are_refused_in_0_5_9(
+    rewrite: str, file: str, line: int, reason: str
+) -> None:
+    proposal = at("0.5.9", rewrite, file, line)
+    assert reason in proposal.refused
+    assert proposal.changes == ()
+
+
+def test_the_wrong_rewrites_of_the_prototype_are_refused_in_0_5_23() -> None:
+    every = proposals("0.5.23")
+    mirror = [p for p in every if p.span.file.endswith("frozen_kv_mtp_worker_v2.py")]
+    assert all(p.refused for p in mirror if p.rewrite == "SPF205")
+    ngram = [p for p in every if p.span.file.endswith("speculative/ngram_worker.py")]
+    assert all(p.refused for p in ngram if p.rewrite == "SPF202")
+
+
+def function(text: str, name: str) -> str:
+    found = [
+        n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.FunctionDef) and n.name == name
+    ]
+    return ast.dump(found[0])
+
+
+def test_the_reported_flag_is_threaded_as_upstream_did_in_0_5_10() -> None:
+    proposal = at("0.5.9", "SPF901", EAGLE, 379)
+    after = applied(tree_of("0.5.9").text(EAGLE), proposal.changes, EAGLE)
+    upstream = (Path(checkout_of("0.5.10").root) / EAGLE).read_text("utf-8")
+    name = "forward_batch_generation"
+    assert function(after, name) == function(upstream, name)
+
+
+def test_the_test_of_top_p_is_upstreams_statement_of_0_5_10() -> None:
+    proposal = at("0.5.9", "SPF207", INFO, 340)
+    after = applied(tree_of("0.5.9").text(INFO), proposal.changes, INFO)
+    upstream = (Path(checkout_of("0.5.10").root) / INFO).read_text("utf-8")
+    statement = "            if sampling_info.need_top_p_sampling:\n"
+    assert statement in after
+    assert statement in upstream
+    assert statement not in tree_of("0.5.9").text(INFO)
+
+
+def test_a_tensor_is_compared_with_none() -> None:
+    proposal = at("0.5.9", "SPF206", NGRAM, 202)
+    after = applied(tree_of("0.5.9").text(NGRAM), proposal.changes, NGRAM)
+    assert "        if logits_output.hidden_states is not None:\n" in after
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_verify_of_a_release_is_not_lost(release: str) -> None:
+    tree = tree_of(release)
+    assert lost(tree, facts_of(tree)) == []
+    ids = {p.rewrite for p in proposals(release) if not p.refused}
+    assert not ids & {"SPF101", "SPF102", "SPF103", "SPF104", "SPF105", "SPF106"}
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_every_rewrite_of_a_release_parses_and_keeps_the_comments(release: str) -> None:
+    tree = tree_of(release)
+    for proposal in proposals(release):
+        for file in {change.file for change in proposal.changes}:
+            before, after = tree.text(file), applied(tree.text(file), proposal.changes, file)
+            ast.parse(after)
+            assert before.count("#") <= after.count("#")
+
+
+def repaired(release: str, mutant: Mutant) -> Iterator[tuple[str, str, str]]:
+    """File, untouched text and text after the repair, for one fault."""
+    clean = release_of(release)
+    with copied(clean) as broken:
+        mutate(broken, [mutant])
+        fixed = fix_tree(Request(str(broken.root), ("SPF1",)))
+        for file, text in fixed.report.after.items():
+            yield file, (clean.root / file).read_text("utf-8"), text
+
+
+def constant(release: str, holder: str) -> Mutant:
+    """The decision in a function becomes False."""
+    decisions = release_of(release).codemap.decisions
+    found = next(d for d in decisions if d.kind == "route" and d.holder == holder)
+    line = tree_of(release).text(found.span.file).splitlines()[found.span.line - 1]
+    name = line.partition("=")[0].strip()
+    edit = Edit("value", found.span.line, name, "False")
+    return Mutant("SPM101", found.span.file, (edit,))
+
+
+def bypass(release: str, holder: str) -> Mutant:
+    """A target pass of verify calls the model itself."""
+    found = bypassed(release_of(release), random.Random(1))
+    return next(m for m in found if m.file == holder and "is_verify" in m.edits[0].target)
+
+
+@pytest.mark.parametrize(
+    ("release", "fault", "holder"),
+    [
+        ("0.5.9", constant, f"{INFO_V2}::EagleVerifyInputV2Mixin.prepare_for_v2_verify"),
+        ("0.5.12", constant, f"{MODEL_RUNNER}::ModelRunner._forward_raw"),
+        ("0.5.9", bypass, EAGLE),
+    ],
+)
+def test_a_seeded_fault_is_repaired_to_upstreams_text(
+    release: str, fault: Callable[[str, str], Mutant], holder: str
+) -> None:
+    found = list(repaired(release, fault(release, holder)))
+    assert found
+    for file, before, after in found:
+        assert after == before, file
