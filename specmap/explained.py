@@ -82,21 +82,21 @@ def _plain(codemap: CodeMap, named: PhasePlace) -> PhaseReason:
 
 def _launched(answer: Explanation, named: object, prepared: Prepared) -> Explanation:
     """Add what a launch makes of the place."""
-    from specmap.verdicts.outcome import court_of, judge
+    from specmap.verdicts.outcome import court_of
     from specmap.why.changes import Setup, alternatives
     from specmap.why.phases import phase_reason
     from specmap.why.places import PhasePlace
 
     evaluator, question = prepared.evaluator, prepared.question
-    outcome = judge(prepared.codemap, evaluator, prepared.words, question)
+    outcome = prepared.judged()
     if not isinstance(named, PhasePlace):
         return replace(answer, outcome=outcome)
     court = court_of(evaluator, prepared.words, question.batch, question.least)
     size = question.batch.size or 1
+    judged = court.phase(named.phase)
     reason = phase_reason(
         prepared.codemap, named.worker, named.phase, lambda atom: court.value(atom, size)
     )
-    judged = court.phase(named.phase)
     facts = evaluator.facts()
     setup = Setup(
         prepared.codemap,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from specmap.codemap.graph import CodeMap
-from specmap.codemap.outcome import Outcome
+from specmap.codemap.outcome import Assumption, Outcome
 from specmap.codemap.verdict import PhaseName, Verdict
 from specmap.errors import SpecmapError
 from specmap.pipeline import Progress, resolved, scan_resolved, unread
@@ -58,7 +58,11 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A map and the settings of one launch, ready to be judged."""
+    """A map and the settings of one launch, ready to be judged.
+
+    Where a model is not given, ``models`` says what is assumed of it: ``evaluator`` and
+    ``inputs`` then hold that too, and ``sure`` does not.
+    """
 
     codemap: CodeMap
     evaluator: Evaluator
@@ -66,6 +70,19 @@ class Prepared:
     question: Question
     inputs: Inputs
     fresh: Callable[[Inputs], Evaluator]
+    sure: Evaluator
+    models: tuple[Assumption, ...] = ()
+
+    def judged(self) -> Outcome:
+        """Return the outcome, with what rests on assumed models marked."""
+        from specmap.verdicts.assuming import marked
+        from specmap.verdicts.outcome import judge
+
+        found = judge(self.codemap, self.evaluator, self.words, self.question)
+        if not self.models:
+            return found
+        question = replace(self.question, least=())
+        return marked(judge(self.codemap, self.sure, self.words, question), found, self.models)
 
 
 def judge_launch(
@@ -83,12 +100,10 @@ def judge_launch(
         ArgumentError: the release does not know an argument, or refuses its value.
         SpecmapError: the command, the batch or a file cannot be read.
     """
-    from specmap.verdicts.outcome import judge
-
     with prepared(
         target, launch, platform=platform, use_cache=use_cache, progress=progress
     ) as asked:
-        found = judge(asked.codemap, asked.evaluator, asked.words, asked.question)
+        found = asked.judged()
         return replace(found, partial=unread(asked.codemap))
 
 
@@ -142,6 +157,7 @@ def ready(codemap: CodeMap, library: Library, vocabulary: Vocabulary, launch: La
     """
     from specmap.scan.launch.declared import read as read_declared
     from specmap.scan.launch.evaluator import Evaluator
+    from specmap.verdicts.assuming import assumed_models, with_plain_models
     from specmap.verdicts.outcome import Question
     from specmap.verdicts.truths import read_batch
     from specmap.verdicts.words import load_words
@@ -151,12 +167,16 @@ def ready(codemap: CodeMap, library: Library, vocabulary: Vocabulary, launch: La
     expected = read_expectations(launch.expect)
     declarations = read_declared(library.root, vocabulary)
     command, given = _given(declarations, codemap.release, vocabulary, launch)
-    inputs = _inputs(declarations, command, given, launch, words, codemap.platform)
+    stated = _inputs(declarations, command, given, launch, words, codemap.platform)
+    draft = stated.values.get(vocabulary.launch_words.draft_path) is not None
+    inputs = with_plain_models(stated, words, draft=draft)
+    models = assumed_models(stated, inputs, words)
 
     def fresh(changed: Inputs) -> Evaluator:
         return Evaluator(library.root, vocabulary, changed, library)
 
     evaluator = fresh(inputs)
+    sure = fresh(stated) if models else evaluator
     question = Question(
         command=command.argv,
         batch=batch,
@@ -165,7 +185,7 @@ def ready(codemap: CodeMap, library: Library, vocabulary: Vocabulary, launch: La
         least=_least(evaluator, inputs, fresh),
         notes=given.notes,
     )
-    return Prepared(codemap, evaluator, words, question, inputs, fresh)
+    return Prepared(codemap, evaluator, words, question, inputs, fresh, sure, models)
 
 
 def _given(

@@ -189,7 +189,8 @@ class Phase:
 
     ``graph_when`` is the simplified condition of graph replay. ``verdict`` is set when
     that condition is a constant (or the phase does not run); ``None`` means that it
-    depends on the launch arguments or the batch.
+    depends on the launch arguments or the batch. ``stand_in_modes``: forward modes of passes
+    that take the phase's place in some cycles; they are no part of it.
     """
 
     name: PhaseName
@@ -203,6 +204,7 @@ class Phase:
     decisions: tuple[str, ...] = ()
     static_shape: StaticShape | None = None
     note: str = ""
+    stand_in_modes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

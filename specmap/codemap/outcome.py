@@ -45,11 +45,15 @@ class TermValue:
 
 @dataclass(frozen=True, slots=True)
 class BatchRange:
-    """A verdict for the batch sizes ``first`` to ``last``; ``last`` None: and all above."""
+    """A verdict for the batch sizes ``first`` to ``last``; ``last`` None: and all above.
+
+    ``assumed``: it rests on what is assumed of a model whose config is not given.
+    """
 
     first: int
     last: int | None
     verdict: Verdict
+    assumed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +64,8 @@ class PhaseOutcome:
     says it for every size that can run. ``deciding`` holds the tests that decide, the first
     one first; ``open_terms`` those that would settle an unknown verdict. ``backend`` is the
     attention backend that the phase uses, where it is known. ``could_replay`` says that the
-    worker has a graph for this phase.
+    worker has a graph for this phase. ``assumed``: without what is assumed of the model the
+    verdict is UNKNOWN.
     """
 
     name: PhaseName
@@ -74,11 +79,15 @@ class PhaseOutcome:
     backend: str = ""
     could_replay: bool = False
     note: str = ""
+    assumed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerOutcome:
-    """A worker that this launch can select; ``open_terms`` would settle whether it does."""
+    """A worker that this launch can select; ``open_terms`` would settle whether it does.
+
+    ``assumed``: that it is the one rests on what is assumed of the model.
+    """
 
     id: str
     name: str
@@ -87,6 +96,7 @@ class WorkerOutcome:
     certain: bool
     open_terms: tuple[TermValue, ...]
     phases: tuple[PhaseOutcome, ...]
+    assumed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +120,7 @@ class Captured:
     known. ``admitted`` is the range of the request pool, each end None where unknown;
     ``tokens_per_request`` the width of a verify step. ``steady`` is the batch of a steady
     load at the given concurrency and ``share`` the part of batch sizes up to it that replay.
+    ``assumed``: the sizes rest on what is assumed of the model.
     """
 
     sizes: tuple[int, ...] | None
@@ -120,6 +131,7 @@ class Captured:
     concurrency: int | None = None
     steady: int | None = None
     share: float | None = None
+    assumed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +146,15 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True)
 class Assumption:
-    """Something taken for granted; ``key`` is the name under which ``--batch`` overrides it."""
+    """Something taken for granted.
+
+    ``key`` is the name under which ``--batch`` overrides it, ``option`` the option that
+    replaces it; both are "" where nothing does.
+    """
 
     key: str
     text: str
+    option: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from specmap.codemap.launch import Fact, FactOrigin, OriginKind
 from specmap.codemap.outcome import PhaseOutcome, TermSource
 from specmap.codemap.source import qualname_of
 from specmap.report.options import RenderOptions
-from specmap.report.outcome_text import decided, place
+from specmap.report.outcome_text import decided, model_lines, place
 from specmap.report.text_parts import console, heading, indent, word
 from specmap.report.wording import guard_text
 
@@ -40,6 +40,8 @@ def render_explanation(explanation: Explanation, options: RenderOptions) -> str:
 
 def _blocks(explanation: Explanation) -> Iterator[RenderableType]:
     yield heading(explanation.place, explanation.target)
+    for text in model_lines(explanation.outcome) if explanation.outcome is not None else ():
+        yield Text(text)
     if explanation.found is not None:
         yield from _place(explanation.found)
     for reason in explanation.phases:

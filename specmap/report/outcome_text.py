@@ -31,6 +31,8 @@ def _blocks(outcome: Outcome) -> Iterator[RenderableType]:
     if outcome.batch_size is not None:
         facts.append(f"batch of {outcome.batch_size}")
     yield heading(outcome.target, " · ".join(facts))
+    for text in model_lines(outcome):
+        yield Text(text)
     if outcome.refusal is not None:
         yield from _refusal(outcome.refusal)
     elif not outcome.workers:
@@ -78,7 +80,8 @@ def _worker(worker: WorkerOutcome) -> Iterator[RenderableType]:
 
 def decided(phase: PhaseOutcome) -> Text:
     """Say what decides a phase, with lines and numbers."""
-    lines = [f"{reach(phase)}"] if reach(phase) else []
+    lines = ["as assumed"] if phase.assumed else []
+    lines += [f"{reach(phase)}"] if reach(phase) else []
     terms = phase.deciding if phase.verdict is not Verdict.UNKNOWN else phase.open_terms
     lines += [said(term) for term in terms[:_SHOWN_TERMS]]
     if len(terms) > _SHOWN_TERMS:
@@ -182,9 +185,14 @@ def _may(refusal: Refusal) -> str:
     return f"{place(refusal.span)}: {refusal.message} (needs {', '.join(refusal.reasons)})"
 
 
+def model_lines(outcome: Outcome) -> list[str]:
+    """Say what is assumed of models that are not given, and which option says otherwise."""
+    return [f"assumed: {a.text} ({a.option})" for a in outcome.assumptions if a.option]
+
+
 def _assumed(outcome: Outcome) -> list[str]:
     keyed = [f"{a.text} (--batch {a.key}=yes)" for a in outcome.assumptions if a.key]
-    other = sum(not a.key for a in outcome.assumptions)
+    other = sum(not (a.key or a.option) for a in outcome.assumptions)
     return (
         [*keyed, f"{other} facts about the machine and the model; JSON lists them"]
         if (keyed or other)

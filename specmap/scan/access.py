@@ -66,6 +66,8 @@ class Access:
     def attribute(self, node: ast.Attribute, scope: Scope) -> Arms:
         """Return what ``x.name`` can be."""
         resolver = self._resolver
+        if node.attr in resolver.vocabulary.overwritten:
+            return resolver.expressions.opaque(node, scope)
         receiver = self._resolver.evaluate(node.value, scope)
         if scope.facts:
             known = resolver.fact(receiver, node.attr, scope.facts)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from specmap.codemap.condition import FALSE, TRUE, AtomKind, Condition, any_of, negate
 from specmap.scan.executor import Executor
-from specmap.scan.guards import Execution, Store
+from specmap.scan.guards import Bound, Execution, Store
 from specmap.scan.module import ClassInfo, FunctionInfo
 from specmap.scan.values import (
     NONE,
@@ -173,17 +173,20 @@ class Attributes:
         whole: list[tuple[FunctionInfo | None, Arms]] = []
         items: list[Arms] = []
         entries: list[tuple[object, Arms]] = []
-        stores = self.stores(instance, name)
+        # What only swaps comes last: it adds to what the other stores hold.
+        stores = sorted(self.stores(instance, name), key=_is_swap)
         if not any(found.function.name in _CONSTRUCTORS for found in stores):
             whole += [(None, self._resolver.members.initial(instance, name))] if stores else []
         for found in stores:
             store = found.store
             condition = self._resolver.condition(store.path)
-            if condition == FALSE:
+            if condition == FALSE or _is_restored(store):
                 continue
             arms = under(self._stored(store), condition)
             if found.outside:
                 arms = _unseen(arms, [group for _, group in whole])
+            elif _is_swap(found):
+                arms = _swapped(arms, [group for _, group in whole])
             if not store.item:
                 whole = [*_overwritten(whole, found.function, condition), (found.function, arms)]
                 continue
@@ -309,6 +312,52 @@ def _unseen(arms: Arms, known: list[Arms]) -> Arms:
         if (isinstance(arm.value, Instance) and arm.value.cls not in classes)
         or isinstance(arm.value, Const | EnumMember)
     )
+
+
+def _is_swap(found: FoundStore) -> bool:
+    """Whether a method takes over the same attribute of another object: ``self.x = other.x``."""
+    value = found.store.value
+    return (
+        found.function.name not in _CONSTRUCTORS
+        and not found.store.index
+        and isinstance(value, ast.Attribute)
+        and value.attr == found.store.target.attr
+        and not _same_name(value.value, found.store.target.value)
+    )
+
+
+def _swapped(arms: Arms, known: list[Arms]) -> Arms:
+    """What a swap adds: where an object is held, nothing but objects of another class."""
+    classes = {a.value.cls for group in known for a in group if isinstance(a.value, Instance)}
+    if not classes:
+        return arms
+    return tuple(
+        arm
+        for arm in arms
+        if not isinstance(arm.value, Opaque) and getattr(arm.value, "cls", None) not in classes
+    )
+
+
+def _is_restored(store: Store) -> bool:
+    """Whether a store gives an attribute back what a local name saved of it before."""
+    node, index, scope = store.value, store.index, store.scope
+    while isinstance(node, ast.Name) and isinstance(bound := scope.env.get(node.id), Bound):
+        node, index, scope = bound.node, (*bound.index, *index), bound.scope
+    while index and isinstance(node, ast.Tuple) and index[0] is not None:
+        if index[0] >= len(node.elts):
+            return False
+        node, index = node.elts[index[0]], index[1:]
+    return (
+        node is not store.value
+        and not index
+        and isinstance(node, ast.Attribute)
+        and node.attr == store.target.attr
+        and _same_name(node.value, store.target.value)
+    )
+
+
+def _same_name(one: ast.expr, other: ast.expr) -> bool:
+    return isinstance(one, ast.Name) and isinstance(other, ast.Name) and one.id == other.id
 
 
 def _set_later(arms: Arms) -> Arms:

@@ -33,6 +33,7 @@ from specmap.scan.values import (
     is_known,
     only,
     optional,
+    outgrown,
     under,
     unite,
 )
@@ -69,7 +70,9 @@ class Calls:
         if setting:
             return setting
         functions = [arm.value for arm in targets if isinstance(arm.value, FunctionRef)]
-        if functions and not any(self._resolver.keeps_terms(f) for f in functions):
+        kept = any(self._resolver.keeps_terms(f) for f in functions)
+        vague = kept and all(arm.value in _BOOLEANS for arm in found) and outgrown(found)
+        if functions and (vague or not kept):
             return self.as_one_test(found, node, scope, functions)
         return found
 
@@ -135,8 +138,18 @@ class Calls:
         if self._resolver.is_boundary(function.module.name) or self._goes_round(function, scope):
             return declared
         if not self._resolver.keeps_terms(target) and self._is_enough(declared):
-            return declared
+            return self._settled(frame, scope) or declared
         return self.returned(frame, scope.facts)
+
+    def _settled(self, frame: Frame, scope: Scope) -> Arms:
+        """The constant that a test inside a decision comes to under the walk's mode, if any."""
+        asker = scope.frame.function
+        names = self._resolver.vocabulary.decisions
+        if not scope.facts or asker is None or asker.name not in names:
+            return ()
+        found = self.returned(frame, scope.facts)
+        values = {arm.value for arm in found}
+        return only(found[0].value) if len(values) == 1 and values <= set(_BOOLEANS) else ()
 
     def _is_enough(self, declared: Arms) -> bool:
         """Whether an annotation tells all that a look into the function could."""

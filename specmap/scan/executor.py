@@ -303,8 +303,10 @@ class Executor:
         inner_env, end = self.block(node.body, env, inner_path)
         ends = self._left_loop.pop() + ([inner_env] if end is not None else [])
         merged = before
+        # It ran if its test held, or if there was something to go through.
+        head = node.test if isinstance(node, ast.While) else node.iter
+        ran: Path = (Unseen(head, scope, self.frame.module.text(head)),)
         for leaving in ends:
-            ran: Path = (Unseen(node, scope, "the loop ran"),)
             merged = self._merge(before, leaving, merged, ran)
         return self.block(node.orelse, merged, path)
 

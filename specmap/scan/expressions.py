@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from specmap.codemap.condition import (
@@ -76,11 +77,17 @@ class Expressions:
 
     def _settled(self, found: Arms, node: ast.expr, scope: Scope) -> Arms:
         """A value from outside remembers the expression it came from first."""
-        if len(found) == 1 and isinstance(found[0].value, External):
-            if found[0].value.source is None and hasattr(node, "lineno"):
-                value = External(found[0].value.name, (scope.frame.module, node))
-                return (Arm(value, found[0].condition),)
-        return found or self.opaque(node, scope)
+        if not found:
+            return self.opaque(node, scope)
+        if any(map(_is_nameless, found)) and hasattr(node, "lineno"):
+            source = (scope.frame.module, node)
+            return tuple(
+                Arm(replace(arm.value, source=source), arm.condition)
+                if isinstance(arm.value, External) and arm.value.source is None
+                else arm
+                for arm in found
+            )
+        return found
 
     def opaque(self, node: ast.expr, scope: Scope, reason: str = "") -> Arms:
         """Return an expression as text that is decided elsewhere."""
@@ -237,6 +244,10 @@ _METHODS: dict[type[ast.expr], Callable[[Expressions, Any, Scope], Arms]] = {
     ast.BinOp: Expressions._binop,
     ast.Call: Expressions._call,
 }
+
+
+def _is_nameless(arm: Arm) -> bool:
+    return isinstance(arm.value, External) and arm.value.source is None
 
 
 def _is_object(value: Value) -> bool:

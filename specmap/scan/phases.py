@@ -25,6 +25,7 @@ class PhaseHits:
     name: PhaseName
     role: str
     hits: list[Hit] = field(default_factory=list)
+    stand_in: set[str] = field(default_factory=set)
 
     @property
     def pivot(self) -> FunctionInfo:
@@ -53,20 +54,36 @@ class Phases:
         for walk in walks:
             if not is_idle(walk):
                 self._sort(walk)
-        idle = resolver.vocabulary.modes["idle"]
+        self._keep_its_own()
+
+    def _keep_its_own(self) -> None:
+        """Leave each phase the passes that are its own; one that has none does not run."""
+        modes = self._resolver.vocabulary.modes
         for found in self.by_name.values():
             # A rank of a busy batch may have nothing to do: that pass is not the phase.
-            busy = [hit for hit in found.hits if hit.mode is None or hit.mode.name not in idle]
-            found.hits = busy or found.hits
+            found.hits = [
+                h for h in found.hits if h.mode is None or h.mode.name not in modes["idle"]
+            ]
+            # "Some runner" of an annotation stands for those that are known.
+            known = [hit for hit in found.hits if self.role(hit) != "unknown"]
+            found.hits = known or found.hits
+        verify = self.by_name.get(PhaseName.VERIFY)
+        if verify is not None:
+            # A plain decode pass of the target stands in for the cycle: it verifies nothing.
+            names = modes["verify"]
+            proper = [hit for hit in verify.hits if hit.mode is None or hit.mode.name in names]
+            if proper:
+                verify.stand_in = {h.mode.name for h in verify.hits if h.mode}.difference(names)
+            verify.hits = proper or verify.hits
+        self.by_name = {name: found for name, found in self.by_name.items() if found.hits}
 
     def name_of(self, hit: Hit) -> PhaseName | None:
         """Return the phase of a hit."""
         return self._names.get(id(hit))
 
     def _sort(self, walk: Walk) -> None:
-        roles = [self.role(hit) for hit in walk.hits]
-        modes = self._resolver.vocabulary.modes
-        extends = any(h.mode and h.mode.name in modes["draft_extend"] for h in walk.hits)
+        roles = [self._sorted_role(hit) for hit in walk.hits]
+        extends = any(map(self._extends, walk.hits))
         own_draft = "draft" in roles
         verified: list[Hit] = []
         for index, (hit, role) in enumerate(zip(walk.hits, roles, strict=True)):
@@ -83,9 +100,17 @@ class Phases:
             self._names[id(hit)] = name
             self.by_name.setdefault(name, PhaseHits(name, role)).hits.append(hit)
 
-    def _draft_name(self, hit: Hit, extends: bool, verified: list[Hit]) -> PhaseName:
+    def _sorted_role(self, hit: Hit) -> str:
+        role = self.role(hit)
+        return "draft" if role == "unknown" and self._extends(hit) else role
+
+    def _extends(self, hit: Hit) -> bool:
+        """Whether a pass is in a mode that only drafts run."""
         names = self._resolver.vocabulary.modes["draft_extend"]
-        if hit.mode is not None and hit.mode.name in names:
+        return hit.mode is not None and hit.mode.name in names
+
+    def _draft_name(self, hit: Hit, extends: bool, verified: list[Hit]) -> PhaseName:
+        if self._extends(hit):
             return PhaseName.DRAFT_EXTEND
         # A worker without that mode re-seeds its draft after the verify pass.
         if not extends and any(not self._excludes(v.chain, hit.chain) for v in verified):
@@ -177,6 +202,7 @@ class Phases:
             graph_when=graph,
             verdict=_verdict(graph, pieces),
             static_shape=static_shape(self._resolver, self._worker) if is_verify else None,
+            stand_in_modes=tuple(sorted(found.stand_in)),
         )
 
     def _not_run(self, name: PhaseName) -> Phase:

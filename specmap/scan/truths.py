@@ -103,7 +103,11 @@ class Truths:
     def _unseen(self, item: Test | Exit | Unseen) -> Condition:
         if not isinstance(item, Unseen):
             return TRUE
-        return leaf(item.text, AtomKind.UNKNOWN, item.scope.frame.module.span(item.node))
+        module, node, text = item.scope.frame.module, item.node, item.text
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            inner = Unseen(node.operand, item.scope, module.text(node.operand))
+            return negate(self._unseen(inner))
+        return leaf(text, self._resolver.kind_of(text), module.span(node))
 
     def condition(self, path: Path) -> Condition:
         """Return the conjunction of the tests on a path."""

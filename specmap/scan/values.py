@@ -22,6 +22,7 @@ from specmap.codemap.condition import (
     Leaf,
     Not,
     all_of,
+    atoms_of,
     either,
     is_marked,
     simplify,
@@ -264,6 +265,7 @@ class Arm(NamedTuple):
 Arms = tuple[Arm, ...]
 
 NONE = Const(None)
+_FALSE = Const(False)
 # "An Optional annotation allows None here": stands in a condition until the test that asks
 # for it replaces it by its own text.
 _ABSENT = Atom("?absent", AtomKind.UNKNOWN)
@@ -306,6 +308,12 @@ def bounded(condition: Condition) -> Condition:
         shorter = simplify(condition)
         _SHORTER[condition] = shorter if size_of(shorter) <= _MAX_LEAVES else _TOO_LONG
     return _SHORTER[condition]
+
+
+def outgrown(arms: Arms) -> bool:
+    """Whether it can no longer be said in terms when a value with these arms is true."""
+    there = (arm.condition for arm in arms if arm.value != _FALSE)
+    return any(_TOO_LONG.atom in atoms_of(condition) for condition in there)
 
 
 def unite(*groups: Arms) -> Arms:

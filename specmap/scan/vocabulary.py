@@ -104,6 +104,7 @@ class Vocabulary:
     entry: frozenset[str]
     mode_enum: frozenset[str]
     mode_attribute: frozenset[str]
+    overwritten: frozenset[str]
     modes: Mapping[str, tuple[str, ...]]
     assumed: Mapping[str, Mapping[str, bool]]
     model_runner: frozenset[str]
@@ -164,6 +165,7 @@ def _build(data: dict[str, dict[str, list[str]]]) -> Vocabulary:
         entry=frozenset(scheduler["entry"]),
         mode_enum=frozenset(mode["enum"]),
         mode_attribute=frozenset(mode["attribute"]),
+        overwritten=frozenset(mode["overwritten"]),
         modes={key: tuple(value) for key, value in data["modes"].items()},
         assumed={
             walk: {name.lstrip("!"): not name.startswith("!") for name in names}

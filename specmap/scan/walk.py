@@ -223,6 +223,9 @@ class Walk:
                 self.facts, self.in_detail = facts, outer
             if len(self.hits) > before:
                 del self.notes.subtrees[key]
+                # The code below knows no mode; the batch still has the one it came with.
+                mode = self._mode_here(hop.frame)
+                self.hits[before:] = [replace(hit, mode=mode) for hit in self.hits[before:]]
                 return
             subtree.activations += self.activations[activations:]
             subtree.inner += self.used[used:]

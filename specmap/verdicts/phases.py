@@ -32,7 +32,8 @@ class Judge:
         self.top = top
 
     def phase(self, phase: Phase) -> PhaseOutcome:
-        """Return the outcome of a phase."""
+        """Return the outcome of a phase; its tests are then answered as for this phase."""
+        self.truths.phase = phase.name
         made = PhaseOutcome(
             name=phase.name,
             role=phase.role,
@@ -59,10 +60,12 @@ class Judge:
 
     def holds(self, term: Condition) -> bool | None:
         """Return whether a condition over the launch alone holds."""
+        self.truths.phase = ""
         return settled(residual(term, self._launch))
 
     def open_terms(self, term: Condition) -> tuple[TermValue, ...]:
-        """Return the tests that would settle a condition."""
+        """Return the tests that would settle a condition over the launch alone."""
+        self.truths.phase = ""
         left = residual(term, self._launch)
         return tuple(self.truths.value(atom) for atom in open_atoms(left))[:_SHOWN]
 

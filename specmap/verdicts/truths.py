@@ -51,14 +51,15 @@ def read_batch(text: str, words: VerdictWords) -> Batch:
 
 
 class Truths:
-    """Answers tests. Tests of the batch size stay open; :meth:`sized` answers those."""
+    """Answers tests of the phase ``phase``. Tests of the batch size stay open."""
 
     def __init__(self, evaluator: Evaluator, words: VerdictWords, batch: Batch) -> None:
         self.evaluator = evaluator
         self.words = words
         self.batch = batch
         self.used: set[str] = set()
-        self._known: dict[tuple[str, Span | None], TermValue] = {}
+        self.phase = ""
+        self._known: dict[tuple[str, str, Span | None], TermValue] = {}
 
     def size_test(self, atom: Atom) -> str | None:
         """Return how a test compares the batch size with the captured ones, or None."""
@@ -66,20 +67,20 @@ class Truths:
 
     def key(self, atom: Atom) -> str:
         """Return the key of the assumption that settles a test, "" if none does."""
-        assumed = self.words.assumed.get(canonical(atom.text))
+        assumed = self.words.assumption(self.phase, canonical(atom.text))
         taken = assumed is not None and self.value(atom).source is TermSource.ASSUMED
         return assumed.key if assumed is not None and taken else ""
 
     def value(self, atom: Atom) -> TermValue:
         """Return the value of a test, whatever the batch size is."""
-        key = (atom.text, atom.span)
+        key = (self.phase, atom.text, atom.span)
         if key not in self._known:
             self._known[key] = self._value(atom)
         return self._known[key]
 
     def _value(self, atom: Atom) -> TermValue:
         text = canonical(atom.text)
-        assumed = self.words.assumed.get(text)
+        assumed = self.words.assumption(self.phase, text)
         if assumed is not None and assumed.key in self.batch.stated:
             there = self.batch.stated[assumed.key]
             # What is assumed is that the property is not there.
@@ -89,9 +90,9 @@ class Truths:
         if self.size_test(atom) is not None:
             return TermValue(atom.text, atom.span, None, TermSource.SIZE)
         found = self._asked(atom, atom.text)
-        if found.value is None and text in self.words.settled:
-            settled = self._asked(atom, self.words.settled[text])
-            found = replace(settled, text=atom.text, note=f"as {self.words.settled[text]}")
+        other = self.words.settling(self.phase, text)
+        if found.value is None and other is not None:
+            found = replace(self._asked(atom, other), text=atom.text, note=f"as {other}")
         if found.value is None and assumed is not None:
             note = self.words.reasons[assumed.key]
             return TermValue(atom.text, atom.span, assumed.value, TermSource.ASSUMED, note)

@@ -8,8 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from specmap.codemap.source import canonical
+from specmap.codemap.verdict import PhaseName
 from specmap.errors import RulesError
 from specmap.scan.vocabulary import rules_folder
+
+MODELS = ("model", "draft")
+"""Whose config.json may be assumed, the target's and the draft's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,15 +28,18 @@ class Assumed:
 class VerdictWords:
     """What verdicts have to know by name. Tests are canonical source text.
 
+    ``assumed`` and ``settled`` go by phase and test; the phase is "" where any will do.
     ``sizes`` says how a test compares the batch with what was captured: ``at most`` or
     ``one of``. ``settled`` gives a test that needs a running server as another over the
     settings. ``reasons`` says what each assumption means, by key. ``limits`` are the settings
     that bound the captured sizes, ``values`` what is worth trying for a setting.
+    ``plain_model`` stands for the config.json of a model that is not given; ``models`` says
+    what that assumes, for ``model`` and ``draft``.
     """
 
     sizes: Mapping[str, str]
-    assumed: Mapping[str, Assumed]
-    settled: Mapping[str, str]
+    assumed: Mapping[tuple[str, str], Assumed]
+    settled: Mapping[tuple[str, str], str]
     reasons: Mapping[str, str]
     options: Mapping[str, str]
     switches: tuple[str, ...]
@@ -40,7 +47,17 @@ class VerdictWords:
     width: tuple[str, ...]
     values: Mapping[str, tuple[str, ...]]
     backends: Mapping[str, str]
+    models: Mapping[str, str]
+    plain_model: Mapping[str, object]
     memory_mib: Mapping[int, int]
+
+    def assumption(self, phase: str, test: str) -> Assumed | None:
+        """Return what a steady batch makes of a test in a phase."""
+        return self.assumed.get((phase, test), self.assumed.get(("", test)))
+
+    def settling(self, phase: str, test: str) -> str | None:
+        """Return the test of the settings that stands for a test in a phase."""
+        return self.settled.get((phase, test), self.settled.get(("", test)))
 
 
 def load_words(path: Path | None = None) -> VerdictWords:
@@ -55,11 +72,15 @@ def load_words(path: Path | None = None) -> VerdictWords:
         assumed = {}
         for item in table["assumed"]:
             key, value, test = item.split(" := ", 2)
-            assumed[canonical(test)] = Assumed(key, {"true": True, "false": False}[value])
+            held = Assumed(key, {"true": True, "false": False}[value])
+            assumed.update(dict.fromkeys(_places(test), held))
+        settled = {}
+        for test, other in map(_split, table["settled"]):
+            settled.update(dict.fromkeys(_places(test), other))
         return VerdictWords(
             sizes=_tests(table["sizes"]),
             assumed=assumed,
-            settled=_tests(table["settled"]),
+            settled=settled,
             reasons=_pairs(table["batch"]),
             options=_pairs(table["options"]),
             switches=tuple(table["switches"]),
@@ -67,10 +88,21 @@ def load_words(path: Path | None = None) -> VerdictWords:
             width=tuple(table["width"]),
             values={k: tuple(v.split()) for k, v in _pairs(table["values"]).items()},
             backends=_pairs(table["backends"]),
+            models={key: _pairs(table["models"])[key] for key in MODELS},
+            plain_model=dict(table["plain_model"]),
             memory_mib={int(k): int(v) for k, v in _pairs(table["memory"]).items()},
         )
     except (OSError, UnicodeDecodeError, ValueError, KeyError, TypeError) as error:
         raise RulesError(f"{path.name}: table [verdict]: {error}") from error
+
+
+def _places(text: str) -> list[tuple[str, str]]:
+    """Take ``verify, draft: test`` apart: the phases in which the test is meant, and the test."""
+    head, found, test = text.partition(": ")
+    names = [name.strip() for name in head.split(",")]
+    if not found or not set(names) <= set(PhaseName):
+        return [("", canonical(text))]
+    return [(name, canonical(test)) for name in names]
 
 
 def _pairs(items: list[str]) -> dict[str, str]:

@@ -9,6 +9,7 @@ from specmap.codemap.outcome import Outcome, PhaseOutcome
 from specmap.launched import Launch, ready
 from specmap.scan.launch.evaluator import Evaluator
 from specmap.scan.launch.tables import Inputs
+from specmap.verdicts.assuming import marked, with_plain_models
 from specmap.verdicts.outcome import Question, judge
 from specmap.verdicts.truths import read_batch
 from specmap.verdicts.words import VerdictWords, load_words
@@ -83,7 +84,29 @@ def posted(release: str, text: str) -> Outcome:
         SpecmapError: the release refuses the command line.
     """
     asked = ready(map_of(release), library_of(release), vocabulary(), Launch(text))
-    return judge(asked.codemap, asked.evaluator, asked.words, asked.question)
+    return asked.judged()
+
+
+def alone(release: str, text: str, **known: object) -> Outcome:
+    """Return the outcome of a command alone, with what its caller states besides.
+
+    Raises:
+        SpecmapError: the release refuses the command line.
+    """
+    asked = ready(
+        map_of(release),
+        library_of(release),
+        vocabulary(),
+        Launch(text, **known),  # type: ignore[arg-type]
+    )
+    return asked.judged()
+
+
+def with_plain(release: str, given: Inputs) -> Outcome:
+    """Return the outcome of a launch, with a plain model for what is not given."""
+    taken = with_plain_models(given, words(), draft=True)
+    sure = judged(release, evaluate(release, given))
+    return marked(sure, judged(release, evaluate(release, taken)), ())
 
 
 def phase(found: Outcome, name: str) -> PhaseOutcome:

@@ -6,6 +6,7 @@ import pytest
 
 from specmap.codemap.source import canonical
 from specmap.errors import RulesError, SpecmapError
+from specmap.scan.vocabulary import rules_folder
 from specmap.verdicts.truths import read_batch
 from specmap.verdicts.words import load_words
 
@@ -17,7 +18,7 @@ def test_every_assumption_has_a_reason() -> None:
 
 
 def test_tests_are_canonical() -> None:
-    for test in (*WORDS.sizes, *WORDS.assumed, *WORDS.settled):
+    for test in (*WORDS.sizes, *(t for _, t in WORDS.assumed), *(t for _, t in WORDS.settled)):
         assert test == canonical(test)
 
 
@@ -27,6 +28,15 @@ def test_a_bad_table(tmp_path: Path, text: str) -> None:
     path.write_text(text)
     with pytest.raises(RulesError, match=r"vocabulary\.toml"):
         load_words(path)
+
+
+def test_a_test_may_mean_something_in_one_phase_only(tmp_path: Path) -> None:
+    path = tmp_path / "vocabulary.toml"
+    text = (rules_folder() / "vocabulary.toml").read_text("utf-8")
+    path.write_text(text.replace("settled = [", 'settled = [\n  "draft, verify: a.b := c.d",'))
+    words = load_words(path)
+    assert words.settling("verify", "a.b") == "c.d"
+    assert words.settling("draft_extend", "a.b") is None
 
 
 def test_a_batch() -> None:
