@@ -20,6 +20,7 @@ from specmap.report import RENDERERS, RenderOptions
 
 if TYPE_CHECKING:
     from specmap.scan.checkout import Checkout
+    from specmap.scan.index import Tree
 
 Progress = Callable[[str, int, int], None]
 """Told the step, how much of it is done, and how much there is (0: not known)."""
@@ -126,14 +127,17 @@ def scan_resolved(
     """
     from specmap.scan.mapcache import cached_map, map_key
 
-    def scanned() -> CodeMap:
+    def scanned(done: Callable[[Tree], None] | None = None) -> CodeMap:
         from specmap.scan.build import scan
 
-        return scan(tree.checkout, platform=platform, progress=progress, vocabulary=vocabulary)
+        return scan(
+            tree.checkout, platform=platform, progress=progress, vocabulary=vocabulary, done=done
+        )
 
     if tree.cache is None:
         return scanned()
-    return cached_map(tree.cache, map_key(tree.checkout, platform, vocabulary), scanned)
+    key = map_key(tree.checkout, platform, vocabulary)
+    return cached_map(tree.cache, key, tree.checkout, scanned)
 
 
 @contextlib.contextmanager

@@ -2,9 +2,10 @@
 
 An example is one file in a rule's ``valid/`` or ``invalid/`` folder. It holds sections, each
 begun by a line ``# file: sglang/srt/...``, which are laid over the tree in ``_tree/`` beside
-the rule folders (ours where a pack has none). ``# platform: hip`` before the first section
-scans for another platform. A line that ends with ``# expect: SPM101`` is where a finding is
-due, one for each id named; an example in ``valid/`` expects none.
+the rule folders (ours where a pack has none). A section ``# function: FILE::Class.method``
+replaces one function of a file and leaves the rest as it is. ``# platform: hip`` before the
+first section scans for another platform. A line that ends with ``# expect: SPM101`` is where
+a finding is due, one for each id named; an example in ``valid/`` expects none.
 
     from specmap.testing import check_example, examples
 
@@ -15,10 +16,12 @@ due, one for each id named; an example in ``valid/`` expects none.
 
 from __future__ import annotations
 
+import ast
 import re
 import tempfile
+import textwrap
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,7 +37,7 @@ LEAST = 3
 """How many valid and how many invalid examples a rule must have."""
 
 TREE = "_tree"
-_SECTION = re.compile(r"# file: (?P<file>\S+)\n")
+_SECTION = re.compile(r"# (file|function): (\S+)\n")
 _PLATFORM = re.compile(r"^# platform: (?P<name>\w+)$", re.MULTILINE)
 _EXPECT = re.compile(r"\s*# expect: (?P<ids>[A-Z]+\d+(?:, [A-Z]+\d+)*)$", re.MULTILINE)
 
@@ -130,7 +133,11 @@ def _example(path: Path, rule: Rule, common: Mapping[str, str]) -> Example:
     valid = path.parent.name == "valid"
     where = f"{path.parent.parent.name}/{path.parent.name}/{path.name}"
     head, *parts = _SECTION.split(path.read_text("utf-8"))
-    sections = dict(zip(parts[::2], parts[1::2], strict=True))
+    sections: dict[str, str] = {}
+    for part, place, text in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
+        file, _, name = place.partition("::")
+        whole = sections.get(file, common.get(file, ""))
+        sections[file] = _with_function(whole, name, text, where) if part == "function" else text
     expected = tuple(
         (file, line)
         for file, text in sections.items()
@@ -144,8 +151,33 @@ def _example(path: Path, rule: Rule, common: Mapping[str, str]) -> Example:
         raise RulesError(f"{where}: {wrong}")
     platform = _PLATFORM.search(head)
     clean = {file: _EXPECT.sub("", text) for file, text in sections.items()}
+    for file, text in clean.items():
+        _check_python(text, f"{where}: {file}")
     named = platform["name"] if platform else "cuda"
     return Example(rule, path.stem, valid, {**common, **clean}, expected, named)
+
+
+def _check_python(text: str, where: str) -> None:
+    try:
+        ast.parse(text)
+    except SyntaxError as error:
+        raise RulesError(f"{where}, line {error.lineno}: {error.msg}") from None
+
+
+def _with_function(whole: str, name: str, text: str, where: str) -> str:
+    """Return a file's text with another function in place of the one of that dotted name."""
+    body: Sequence[ast.stmt] = ast.parse(whole).body
+    found: ast.stmt | None = None
+    for part in name.split("."):
+        named = (n for n in body if isinstance(n, ast.ClassDef | ast.FunctionDef))
+        found = next((n for n in named if n.name == part), None)
+        body = getattr(found, "body", ())
+    if not isinstance(found, ast.FunctionDef):
+        raise RulesError(f"{where}: no function {name!r} in the file; give it with '# file:'")
+    first = min([found.lineno, *(d.lineno for d in found.decorator_list)]) - 1
+    lines = whole.splitlines(keepends=True)
+    new = textwrap.indent(text.strip("\n") + "\n", " " * found.col_offset)
+    return "".join([*lines[:first], new, *lines[found.end_lineno :]])
 
 
 def _marked(text: str) -> Iterator[tuple[int, str]]:

@@ -66,6 +66,12 @@ def test_selected_rules_and_counts(run: Run) -> None:
     assert "host-sync-on-cycle" in out
 
 
+def test_counts_have_no_other_format(run: Run) -> None:
+    code, out, err = run("lint", "bad", "--statistics", "--output-format", "sarif")
+    assert (code, out) == (2, "")
+    assert err == "specmap: --statistics is text for people; it cannot be written as sarif\n"
+
+
 def test_findings_go_to_a_file(run: Run, tmp_path: Path) -> None:
     code, out, _ = run("lint", "bad", "--output-format", "sarif", "-o", "found/specmap.sarif")
     assert (code, out) == (1, "")

@@ -229,7 +229,7 @@ def test_a_release_is_known_without_reading_its_files(
 ) -> None:
     index = FakeIndex({"0.5.9": OUTLINE, "0.5.12": {**OUTLINE, "sglang/srt/new.py": ""}})
 
-    def key(version: str) -> str:
+    def key(version: str) -> mapcache.MapKey:
         checkout = resolve_target(
             f"sglang=={version}", cwd=tmp_path, cache_dir=tmp_path, index=index
         )

@@ -70,6 +70,39 @@ def test_examples_that_hold(pack: Path) -> None:
         check_example(example)
 
 
+FUNCTION = f"""\
+# function: {VERIFY}::EagleVerify.verify
+def verify(self, batch, draft_tokens):
+    return batch.seq_lens.sum().item()  # expect: ABC101
+"""
+
+
+def test_an_example_that_replaces_one_function(pack: Path) -> None:
+    (pack / "ABC101-no-waiting/invalid/one.py").write_text(FUNCTION, "utf-8")
+    (example,) = examples(pack)
+    assert example.expected == ((VERIFY, 8),)
+    lines = example.files[VERIFY].splitlines()
+    assert lines[5:8] == [
+        "class EagleVerify:",
+        "    def verify(self, batch, draft_tokens):",
+        "        return batch.seq_lens.sum().item()",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("EagleVerify.verify", "EagleVerify.check", "no function 'EagleVerify.check'"),
+        ("    return", "  if", f"{VERIFY}, line 8"),
+    ],
+)
+def test_a_function_that_cannot_be_replaced(pack: Path, old: str, new: str, message: str) -> None:
+    content = FUNCTION.replace(old, new)
+    (pack / "ABC101-no-waiting/invalid/one.py").write_text(content, "utf-8")
+    with pytest.raises(RulesError, match=message):
+        examples(pack)
+
+
 def test_a_finding_too_much_and_one_too_few(pack: Path) -> None:
     write(pack, "valid", SYNC)
     (example,) = examples(pack)

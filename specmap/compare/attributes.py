@@ -54,7 +54,7 @@ def _votes(
         yield from changed
 
 
-def _texts(codemap: CodeMap) -> _Texts:
+def said(codemap: CodeMap) -> _Texts:
     """Return the source texts that a map holds, by the dotted name of their function."""
     texts: _Texts = defaultdict(set)
     for edge in codemap.edges:
@@ -66,7 +66,11 @@ def _texts(codemap: CodeMap) -> _Texts:
         texts[qualname_of(flag.holder)].add(flag.text)
     for decision in codemap.decisions:
         texts[qualname_of(decision.holder)].update(term.text for term in decision.terms)
-    return {name: {canonical(text) for text in said} for name, said in texts.items()}
+    return dict(texts)
+
+
+def _texts(codemap: CodeMap) -> _Texts:
+    return {name: {canonical(text) for text in texts} for name, texts in said(codemap).items()}
 
 
 def _words(texts: _Texts) -> set[str]:

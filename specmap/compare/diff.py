@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from posixpath import dirname
 
-from specmap.codemap.condition import atoms_of
 from specmap.codemap.graph import CodeMap, HostSync, Phase, SyncKind, Worker
 from specmap.codemap.source import Span, canonical, qualname_of
 from specmap.codemap.verdict import PhaseName, SinkKind, Verdict
@@ -19,17 +17,18 @@ from specmap.compare.model import (
     NameChange,
     PhaseChange,
     SyncChange,
-    TypesChange,
     WorkerChange,
 )
 from specmap.compare.renames import Renames, alike, find_renames
+from specmap.compare.runners import backend_changes, file_changes, method_changes
 from specmap.compare.terms import decision_changes
 
 _KINDS = ("can_run", "capture", "route")
 _URGENT = (PhaseName.VERIFY, PhaseName.DRAFT_EXTEND, PhaseName.DRAFT)
 # A worker that goes while one comes with this much of its name has become that one.
 _HEIR = 0.9
-_OF_TYPE = re.compile(r"isinstance\(.*?,\s*(?P<types>[\w.]+)\s*\)")
+# A name that shares less than this with its old one is no news, it may be a coincidence.
+_ALIKE = 0.4
 
 _Pairs = Sequence[tuple[Worker, Worker]]
 
@@ -40,15 +39,20 @@ def compare_maps(old: CodeMap, new: CodeMap) -> MapDiff:
     pairs, gone, come = _workers(old, new, renames)
     folders = {dirname(worker.span.file) for worker in (*old.workers, *new.workers)}
     syncs = _sync_changes(old, new, renames, {worker.id for worker in (*gone, *come)})
+    decisions = list(decision_changes(old, new, pairs, renames))
     return MapDiff(
         old=old.target,
         new=new.target,
         workers=tuple(_worker_changes(pairs, gone, come)),
         phases=tuple(sorted(_phase_changes(pairs), key=_phase_order)),
-        decisions=tuple(sorted(decision_changes(old, new, pairs, renames), key=_decision_order)),
-        types=tuple(_type_changes(pairs)),
+        decisions=tuple(sorted(decisions, key=_decision_order)),
+        types=tuple(backend_changes(old, new, pairs, renames)),
         syncs=tuple(sorted(syncs, key=lambda change: _sync_order(change, folders))),
-        names=tuple(_name_changes(renames, {was.name for was, _ in pairs})),
+        names=(
+            *file_changes(old, new, renames, decisions),
+            *method_changes(old, new, renames),
+            *_name_changes(renames, {was.name for was, _ in pairs}),
+        ),
     )
 
 
@@ -103,25 +107,6 @@ def _ways(phase: Phase) -> tuple[str, ...]:
         return ("not run",)
     kinds = {arm.kind for arm in phase.arms}
     return tuple(kind.value for kind in SinkKind if kind in kinds)
-
-
-def _type_changes(pairs: _Pairs) -> Iterator[TypesChange]:
-    """Compare the classes that the graph conditions name, where both maps know them."""
-    found: dict[tuple[PhaseName, tuple[str, ...], tuple[str, ...]], list[tuple[str, Span]]]
-    found = defaultdict(list)
-    for worker, was, now in _phases(pairs):
-        before, after = _types(was), _types(now)
-        if before and after and before != after:
-            added, removed = tuple(sorted(after - before)), tuple(sorted(before - after))
-            found[now.name, added, removed].append((worker.name, now.span))
-    for (name, added, removed), places in sorted(found.items()):
-        workers = tuple(sorted(worker for worker, _ in places))
-        yield TypesChange(name, workers, added, removed, min(span for _, span in places))
-
-
-def _types(phase: Phase) -> set[str]:
-    tests = (_OF_TYPE.fullmatch(atom.text) for atom in atoms_of(phase.graph_when))
-    return {test["types"] for test in tests if test is not None}
 
 
 def _sync_changes(
@@ -184,8 +169,10 @@ def _name_changes(renames: Renames, workers: set[str]) -> Iterator[NameChange]:
             yield NameChange("class", was, now)
     for was, now in renames.functions.items():
         yield NameChange("function", was, now)
-    for was, now in renames.attributes.items():
-        yield NameChange("name", was, now)
+    near = {was: alike(was, now) for was, now in renames.attributes.items()}
+    for was in sorted(near, key=lambda name: (-near[name], name)):
+        if near[was] >= _ALIKE:
+            yield NameChange("name", was, renames.attributes[was])
 
 
 def _urgency(phases: Sequence[PhaseName]) -> int:

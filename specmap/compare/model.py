@@ -90,7 +90,7 @@ class DecisionChange:
 
 @dataclass(frozen=True, slots=True)
 class TypesChange:
-    """Classes for which a phase is captured, of the workers named: added and removed."""
+    """Backends for which a phase is captured, of the workers named: ``Name (platforms)``."""
 
     phase: PhaseName
     workers: tuple[str, ...]
@@ -120,7 +120,11 @@ class SyncChange:
 
 @dataclass(frozen=True, slots=True)
 class NameChange:
-    """Something that has another name: ``kind`` is ``class``, ``function`` or ``name``."""
+    """Something that has another name.
+
+    ``kind`` is ``file`` (``now`` holds most of what was in it), ``method`` (on the way to a
+    replay, of the classes named), ``class``, ``function`` or ``name``.
+    """
 
     kind: str
     was: str

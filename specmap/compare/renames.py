@@ -9,7 +9,7 @@ from difflib import SequenceMatcher
 
 from specmap.codemap.graph import ClassRecord, CodeMap
 from specmap.codemap.source import qualname_of
-from specmap.compare.attributes import renamed_words
+from specmap.compare.attributes import renamed_words, said
 
 # How much of what two things do must be the same to call them one; things that also keep
 # most of their name may have gained and lost more.
@@ -48,6 +48,8 @@ class Renames:
 
 def find_renames(old: CodeMap, new: CodeMap) -> Renames:
     """Compare two maps: classes by their methods, functions by what they call and who calls."""
+    if _say_the_same(old, new):
+        return Renames()
     classes = _classes(old, new)
     functions = _functions(old, new, classes)
     words: dict[str, str] = {}
@@ -58,6 +60,14 @@ def find_renames(old: CodeMap, new: CodeMap) -> Renames:
     found = Renames(classes, functions, words)
     attributes = renamed_words(old, new, found.qualname, alike)
     return replace(found, attributes={a: b for a, b in attributes.items() if a not in words})
+
+
+def _say_the_same(old: CodeMap, new: CodeMap) -> bool:
+    """Whether all names and texts of the two maps are the same: then nothing was renamed."""
+    classes = [{qualname_of(record.id) for record in m.classes} for m in (old, new)]
+    functions = [{qualname_of(record.id) for record in m.functions} for m in (old, new)]
+    same = classes[0] == classes[1] and functions[0] == functions[1]
+    return same and said(old) == said(new)
 
 
 def _classes(old: CodeMap, new: CodeMap) -> dict[str, str]:

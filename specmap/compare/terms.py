@@ -14,6 +14,7 @@ from specmap.codemap.verdict import PhaseName
 from specmap.compare.matching import renamed
 from specmap.compare.model import Change, DecisionChange, TermChange
 from specmap.compare.renames import Renames
+from specmap.compare.runners import ServedPhases
 
 _RECEIVER = re.compile(r"(?:\b\w+(?:\(\))?\.)+(?=\w)")
 _NAME = re.compile(r"[A-Za-z_]\w*")
@@ -89,6 +90,7 @@ def decision_changes(
 def _decided(
     codemap: CodeMap, names: Mapping[str, str], words: Mapping[str, str]
 ) -> list[_Decided]:
+    served = ServedPhases(codemap)
     grouped: dict[tuple[str, str], list[Decision]] = defaultdict(list)
     for decision in codemap.decisions:
         if decision.phases and any(worker in names for worker in decision.workers):
@@ -99,7 +101,7 @@ def _decided(
             holder=qualname_of(holder),
             span=decisions[0].span,
             tests={test.text: test for d in decisions for test in _tests(d, words)},
-            phases=frozenset(phase for d in decisions for phase in d.phases),
+            phases=frozenset(phase for d in decisions for phase in served.of(d)),
             workers=frozenset(names[w] for d in decisions for w in d.workers if w in names),
         )
         for (kind, holder), decisions in grouped.items()

@@ -14,6 +14,7 @@ from specmap.compare.model import (
     Change,
     DecisionChange,
     MapDiff,
+    NameChange,
     PhaseChange,
     SyncChange,
     TermChange,
@@ -26,8 +27,11 @@ from specmap.report.text_parts import console
 
 MARKS = {Change.ADDED: "+", Change.REMOVED: "-", Change.RENAMED: "~", Change.CHANGED: "~"}
 _STYLES = {"+": "green", "-": "red", "!": "bold red", "~": "yellow"}
-_DECISIONS = 8
-_TERMS = 7
+_DECISIONS = 6
+_TERMS = 6
+_BACKENDS = 12
+_NAMES = 3
+_WHOLE = 3
 _LONG = 80
 
 
@@ -51,10 +55,10 @@ def sections(found: MapDiff, everything: bool) -> Iterator[tuple[str, list[str]]
         ("workers", map(_worker, found.workers)),
         ("phases", map(_phase, found.phases)),
         ("fallbacks that became errors", _errors(found.decisions)),
-        ("classes that are captured", map(_types, found.types)),
+        ("backends that are captured", _types(found.types, everything)),
         ("graph decisions", _decisions(found.decisions, everything)),
         ("host synchronisations", _syncs(found.syncs, everything)),
-        ("renamed", _cut([f"~ {n.kind} {n.was} -> {n.now}" for n in found.names], everything)),
+        ("renamed", _renamed(found.names, everything)),
     )
     for title, lines in parts:
         listed = list(lines)
@@ -80,9 +84,11 @@ def _errors(decisions: Sequence[DecisionChange]) -> Iterator[str]:
                 yield f"! {shorten(term.text)}: was eager, raises now at {place(term.error)}"
 
 
-def _types(change: TypesChange) -> str:
-    said = [*(f"+{name}" for name in change.added), *(f"-{name}" for name in change.removed)]
-    return f"~ {change.phase}: {' '.join(said)}  ({', '.join(change.workers)})"
+def _types(changes: Sequence[TypesChange], everything: bool) -> Iterator[str]:
+    for change in changes:
+        yield f"{change.phase}  ({', '.join(change.workers)})"
+        said = [*(f"  + {name}" for name in change.added), *(f"  - {n}" for n in change.removed)]
+        yield from said if everything else _first(said, _BACKENDS, "  ")
 
 
 def _decisions(decisions: Sequence[DecisionChange], everything: bool) -> Iterator[str]:
@@ -108,7 +114,7 @@ def _decisions(decisions: Sequence[DecisionChange], everything: bool) -> Iterato
             for d in decisions
             if d.change is change
         ]
-        yield from _cut(named, everything)
+        yield from named if everything else _first(named, _WHOLE)
 
 
 def _key(term: TermChange) -> tuple[Change, str, str]:
@@ -153,6 +159,17 @@ def _sync(sync: SyncChange) -> str:
     region = "captured, " if sync.captured else ""
     said = f"{region}{sync.label}, {sync.between}" if sync.between else f"{region}{sync.label}"
     return f"{MARKS[sync.change]} {shorten(sync.operation)}  {where}  ({said})"
+
+
+def _renamed(names: Sequence[NameChange], everything: bool) -> Iterator[str]:
+    """Each kind of name is cut by itself: files and methods of runners come first."""
+    for kind in dict.fromkeys(name.kind for name in names):
+        said = [f"~ {kind} {_short(n.was)} -> {_short(n.now)}" for n in names if n.kind == kind]
+        yield from said if everything else _first(said, _NAMES)
+
+
+def _short(name: str) -> str:
+    return name.removeprefix("sglang/srt/")
 
 
 def _cut(lines: list[str], everything: bool) -> Iterable[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from specmap.codemap.hazards import BufferUse, Role, UseKind
-from specmap.scan.module import ClassInfo, FunctionInfo, last_name
+from specmap.scan.module import ClassInfo, FunctionInfo, Module, last_name
 from specmap.scan.nodes import nodes_in
 from specmap.scan.resolver import Resolver
 
@@ -36,16 +36,15 @@ class BufferUses:
         return tuple(sorted(found, key=lambda u: (u.span, u.runner, u.target, u.kind, u.text)))
 
     def _runners(self) -> Iterator[ClassInfo]:
-        marks = [word.encode() for word in sorted(self._words.capture_methods)]
-        for folder in self._words.scope:
-            for file in self._resolver.tree.files:
-                source = self._resolver.tree.source(file) if file.startswith(f"{folder}/") else b""
-                if b"raph" not in source or not any(mark in source for mark in marks):
-                    continue
-                module = self._resolver.tree.module_at(file)
+        tree, words = self._resolver.tree, self._words
+        for folder in words.scope:
+            under = (f"{folder}/",)
+            graphs = set(tree.files_holding(["raph"], under))
+            for file in tree.files_holding(sorted(words.capture_methods), under):
+                module = tree.module_at(file) if file in graphs else None
                 for cls in module.classes.values() if module else ():
-                    if self._method(cls, self._words.decisions) and self._method(
-                        cls, self._words.capture_methods
+                    if self._method(cls, words.decisions) and self._method(
+                        cls, words.capture_methods
                     ):
                         yield cls
 
@@ -73,13 +72,25 @@ class BufferUses:
 
     def _workers_methods(self, name: str, runner: ClassInfo) -> Iterator[FunctionInfo]:
         """Methods of that name beside which the runner is built: what a region's call can be."""
-        word = runner.name.encode()
         for module in self._resolver.tree.modules_under(self._words.speculative):
-            if module is runner.module or not any(word in line for line in module.lines):
+            if module is runner.module or not _names(module, runner.name):
                 continue
             for cls in module.classes.values():
                 if name in cls.methods:
                     yield cls.methods[name]
+
+
+def _names(module: Module, name: str) -> bool:
+    """Whether a module's code names something, in a comment it does not count."""
+    word = name.encode()
+    if not any(word in line for line in module.lines):
+        return False
+    return any(
+        last_name(n) == name
+        if isinstance(n, ast.Name | ast.Attribute)
+        else isinstance(n, ast.alias) and n.name.rpartition(".")[2] == name
+        for n in nodes_in(module.tree)
+    )
 
 
 def _closure(methods: dict[str, FunctionInfo], names: Iterable[str]) -> set[str]:
@@ -159,6 +170,8 @@ class _Body:
             if isinstance(node, ast.Assign):
                 for target in node.targets:
                     yield from self._stored(target, node.value, node)
+            elif isinstance(node, ast.AnnAssign) and node.value is not None:
+                yield from self._stored(node.target, node.value, node)
             elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Attribute):
                 yield self._use(UseKind.UPDATE, node.target, node, "+=")
             elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
@@ -174,7 +187,7 @@ class _Body:
         yield from (u for u in self.uses() if u.kind in wanted and not u.target.startswith("self."))
 
     def _stored(
-        self, target: ast.expr, value: ast.expr, statement: ast.Assign
+        self, target: ast.expr, value: ast.expr, statement: ast.Assign | ast.AnnAssign
     ) -> Iterator[BufferUse]:
         if isinstance(target, ast.Tuple):
             for item in target.elts:
@@ -215,7 +228,7 @@ class _Body:
         """An expression with its local names spelt out, one level deep."""
         if isinstance(node, ast.Name):
             bound = self._env.get(node.id)
-            node = bound if isinstance(bound, ast.BinOp | ast.Name) else node
+            node = bound if isinstance(bound, ast.BinOp | ast.Name | ast.IfExp) else node
         return ast.unparse(node)
 
     def _spelt(self, node: ast.expr) -> str:

@@ -16,7 +16,7 @@ from specmap.scan.excerpts import annotate
 from specmap.scan.index import Tree
 from specmap.scan.mapping import MapBuilder
 from specmap.scan.resolver import Resolver
-from specmap.scan.vocabulary import load_vocabulary
+from specmap.scan.vocabulary import Vocabulary, load_vocabulary
 from specmap.scan.workers import WorkerFinder
 
 Progress = Callable[[str, int, int], None]
@@ -29,26 +29,34 @@ def scan(
     platform: str = "cuda",
     progress: Progress | None = None,
     vocabulary: Path | None = None,
+    done: Callable[[Tree], None] | None = None,
 ) -> CodeMap:
     """Map the speculative workers of a checkout.
 
     ``platform`` settles the tests that ask for it, so that dead arms are cut.
     ``vocabulary`` names another file of SGLang's names. ``progress`` is told the step, how
-    many workers are done and how many there are.
+    many workers are done and how many there are. ``done`` is given the tree as it was read.
 
     Raises:
         TargetError: the tree has no scheduler or forward modes that the vocabulary knows.
         RulesError: the vocabulary cannot be read.
     """
     with _without_collector(), _deep_stack() as pool:
-        return pool.submit(_scan, checkout, platform, progress, vocabulary).result()
+        words = load_vocabulary(vocabulary)
+        tree = Tree(checkout.root, words.package)
+        codemap = pool.submit(_scan, checkout, platform, progress, words, tree).result()
+    if done is not None:
+        done(tree)
+    return codemap
 
 
 def _scan(
-    checkout: Checkout, platform: str, progress: Progress | None, vocabulary: Path | None
+    checkout: Checkout,
+    platform: str,
+    progress: Progress | None,
+    words: Vocabulary,
+    tree: Tree,
 ) -> CodeMap:
-    words = load_vocabulary(vocabulary)
-    tree = Tree(checkout.root, words.package)
     resolver = Resolver(tree, words, platform)
     finder = WorkerFinder(resolver)
     if not finder.schedulers:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from specmap.codemap.hazards import CaptureEntry, EntryKind
@@ -19,6 +18,7 @@ class CaptureTables:
     def __init__(self, resolver: Resolver) -> None:
         self._resolver = resolver
         self._tests = resolver.vocabulary.platform_tests
+        self._asked: dict[str, set[str]] = {}
 
     def find(self) -> tuple[CaptureEntry, ...]:
         """Return the entries of the workers' own folder."""
@@ -173,11 +173,14 @@ class CaptureTables:
 
     def _runs_on(self, module: Module) -> tuple[str, ...]:
         """Platforms that a module asks for: it has code of its own for them."""
-        text = b"\n".join(module.lines)
+        if module.file not in self._asked:
+            calls = (n for n in nodes_in(module.tree) if isinstance(n, ast.Call) and not n.args)
+            self._asked[module.file] = {last_name(call) for call in calls}
+        asked = self._asked[module.file]
         found = []
         for platform, names in self._tests.items():
-            alone = [n for n in names if sum(n in other for other in self._tests.values()) == 1]
-            if any(re.search(rb"\b%s\(\)" % name.encode(), text) for name in alone):
+            alone = {n for n in names if sum(n in other for other in self._tests.values()) == 1}
+            if alone & asked:
                 found.append(platform)
         return tuple(sorted(found))
 

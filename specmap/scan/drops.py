@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from specmap.codemap.graph import Flag, FlagStatus
-from specmap.scan.module import FunctionInfo, last_name
+from specmap.scan.module import FunctionInfo, FunctionNode, last_name
 from specmap.scan.nodes import nodes_in
 from specmap.scan.resolver import Resolver
 from specmap.scan.values import FunctionRef, Instance, Scope
@@ -36,7 +36,8 @@ class Drops:
         field = self._flag_field(statement.value, scope)
         if field is None:
             return None
-        first = _first_partial_read(activation.function, name, field)
+        following = _following(activation.function.node, statement)
+        first = _first_partial_read(following, name, field)
         if first is None:
             return None
         return self._drop_record(f"{name}.{field}", field, first, statement.value, activation)
@@ -113,24 +114,47 @@ def _assigned_line(function: FunctionInfo, name: str) -> int | None:
     return None
 
 
-def _first_partial_read(function: FunctionInfo, name: str, field: str) -> ast.stmt | None:
+def _following(function: FunctionNode, statement: ast.stmt) -> list[ast.stmt]:
+    """The statements that can run after one: none after a block that ends in a return."""
+    parents: dict[int, tuple[ast.AST, list[ast.stmt]]] = {}
+    for node in nodes_in(function):
+        for name in ("body", "orelse", "finalbody"):
+            block = getattr(node, name, None)
+            if isinstance(block, list):
+                parents.update({id(s): (node, block) for s in block})
+    found: list[ast.stmt] = []
+    current: ast.AST = statement
+    while id(current) in parents:
+        parent, block = parents[id(current)]
+        assert isinstance(current, ast.stmt)
+        found += block[block.index(current) + 1 :]
+        if isinstance(block[-1], ast.Return | ast.Raise):
+            break
+        if isinstance(parent, ast.For | ast.While):
+            found += block
+        current = parent
+    return found
+
+
+def _first_partial_read(statements: list[ast.stmt], name: str, field: str) -> ast.stmt | None:
     """The first statement that takes the record apart; ``None`` when its flag is read or
     the record goes on whole."""
+    nodes = [node for statement in statements for node in nodes_in(statement)]
     attributes: set[int] = set()
-    first: ast.stmt | None = None
-    for node in nodes_in(function.node):
+    for node in nodes:
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             if node.value.id == name:
                 if node.attr == field:
                     return None
                 attributes.add(id(node.value))
-    for node in nodes_in(function.node):
+    for node in nodes:
         if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
             if id(node) not in attributes:
                 return None
-    for statement in nodes_in(function.node):
-        if isinstance(statement, ast.Assign | ast.Expr | ast.Return | ast.AugAssign):
-            reads = any(id(n) in attributes for n in nodes_in(statement))
-            if reads and (first is None or statement.lineno < first.lineno):
-                first = statement
-    return first
+    simple = ast.Assign | ast.Expr | ast.Return | ast.AugAssign
+    readers = [
+        node
+        for node in nodes
+        if isinstance(node, simple) and any(id(n) in attributes for n in nodes_in(node))
+    ]
+    return min(readers, key=lambda reader: reader.lineno, default=None)

@@ -25,11 +25,10 @@ class Fallbacks:
         """Return the fallbacks of the vocabulary's folders and files."""
         found: list[Fallback] = []
         for place in self._resolver.vocabulary.hazards["fallback_scope"]:
-            for file in self._resolver.tree.files:
-                if file == place or file.startswith(f"{place}/"):
-                    module = self._resolver.tree.module_at(file)
-                    for function in module.all_functions() if module else ():
-                        found += self._in_function(function)
+            for file in self._resolver.tree.files_under(place):
+                module = self._resolver.tree.module_at(file)
+                for function in module.all_functions() if module else ():
+                    found += self._in_function(function)
         return tuple(sorted(set(found), key=lambda f: (f.span, f.text)))
 
     def _in_function(self, function: FunctionInfo) -> Iterator[Fallback]:

@@ -12,7 +12,8 @@ import re
 import sys
 import warnings
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -26,9 +27,49 @@ _NAME = re.compile(rb"[\w.]+")
 _CALL = re.compile(rb"\b(\w+)\(")
 # ``x.attribute =``, ``x.attribute: T =`` and the places of a tuple target, one a line.
 _STORE = re.compile(rb"\.(\w+)[ \t]*(?:=(?!=)|:[^=\n]+=(?!=)|,[ \t]*\n|[,)][^=\n]*=(?!=))")
+_PATTERNS = {"call": _CALL, "store": _STORE}
 # Deep expressions (long sums, chained calls) are legal Python; the parser and our own
 # walks recurse once or more per level.
 _RECURSION_LIMIT = 20_000
+
+
+@dataclass(slots=True)
+class Asked:
+    """What a scan asked about files that it then did not parse.
+
+    ``classes`` and ``bases`` are names; ``words`` go by kind (``call``, ``store``, ``text``)
+    and the folders that were asked; ``modules`` are dotted names, ``folders`` were read whole.
+    """
+
+    classes: set[str] = field(default_factory=set)
+    bases: set[str] = field(default_factory=set)
+    words: dict[tuple[str, tuple[str, ...]], set[str]] = field(default_factory=dict)
+    modules: set[str] = field(default_factory=set)
+    folders: set[str] = field(default_factory=set)
+
+    def word(self, kind: str, under: tuple[str, ...], word: str) -> None:
+        """Note that a word was looked for."""
+        self.words.setdefault((kind, under), set()).add(word)
+
+    def met_in(self, file: str, data: bytes) -> list[str]:
+        """Return what of all this a file's bytes hold, in words that can be compared."""
+        found: set[str] = set()
+        if b"class " in data:
+            for match in _CLASS.finditer(data):
+                name = match.group(1).decode("ascii", "replace")
+                found |= {f"class {name}"} if name in self.classes else set()
+                for base in _NAME.findall(match.group(2) or b""):
+                    last = base.rpartition(b".")[2].decode("ascii", "replace")
+                    found |= {f"class {name}({last})"} if last in self.bases else set()
+        for (kind, under), words in self.words.items():
+            if not file.startswith(under):
+                continue
+            if kind == "text":
+                found |= {f"text {word}" for word in words if word.encode() in data}
+            else:
+                held = {w.decode("ascii", "replace") for w in _PATTERNS[kind].findall(data)}
+                found |= {f"{kind} {word}" for word in words & held}
+        return sorted(found)
 
 
 class Tree:
@@ -42,7 +83,8 @@ class Tree:
         self._hashes: dict[str, str] = {}
         self._unread: set[str] = set()
         self._modules: dict[str, Module | None] = {}
-        self._words: dict[tuple[bytes, tuple[str, ...]], dict[bytes, list[str]]] = {}
+        self._words: dict[tuple[str, tuple[str, ...]], dict[bytes, list[str]]] = {}
+        self.asked = Asked()
 
     def _list_files(self) -> list[str]:
         found = []
@@ -71,13 +113,32 @@ class Tree:
             return b""
 
     @cached_property
+    def hashes(self) -> dict[str, str]:
+        """The hash of every file's bytes; empty for one that cannot be read."""
+        found = {}
+        for file in self._files:
+            known = self._hashes.get(file) or hashlib.sha256(self.source(file)).hexdigest()
+            found[file] = "" if file in self._unread else known
+        return found
+
+    @cached_property
     def digest(self) -> str:
         """A hash over the names and bytes of all files."""
         total = hashlib.sha256()
-        for file in self._files:
-            content = hashlib.sha256(self.source(file)).digest()
-            total.update(file.encode() + b"\0" + (b"" if file in self._unread else content))
+        for file, content in self.hashes.items():
+            total.update(file.encode() + b"\0" + content.encode())
         return total.hexdigest()
+
+    @property
+    def parsed(self) -> frozenset[str]:
+        """The files that were parsed, or that could not be."""
+        return frozenset(self._modules)
+
+    def said(self) -> dict[str, list[str]]:
+        """Return what the files that were not parsed hold of all that was asked."""
+        rest = (f for f in self._files if f not in self._modules)
+        met = {file: self.asked.met_in(file, self.source(file)) for file in rest}
+        return {file: found for file, found in met.items() if found}
 
     def parsed_files(self) -> tuple[SourceFile, ...]:
         """Return the files that were parsed, with the hash of their bytes."""
@@ -90,6 +151,7 @@ class Tree:
 
     def module(self, name: str) -> Module | None:
         """Return a module by dotted name; ``None`` when absent or unreadable."""
+        self.asked.modules.add(name)
         file = self._by_name.get(name)
         return self.module_at(file) if file else None
 
@@ -134,16 +196,30 @@ class Tree:
 
     def classes_named(self, name: str) -> list[ClassInfo]:
         """Return the top-level classes of this name, anywhere in the tree."""
+        self.asked.classes.add(name)
         modules = map(self.module_at, dict.fromkeys(self._classes[1].get(name, [])))
         return [m.classes[name] for m in modules if m and name in m.classes]
 
     def modules_under(self, folder: str) -> list[Module]:
         """Return the modules below a folder."""
-        files = [f for f in self._files if f.startswith(f"{folder}/")]
-        return [module for module in map(self.module_at, files) if module]
+        return [module for module in map(self.module_at, self.files_under(folder)) if module]
+
+    def files_under(self, folder: str) -> list[str]:
+        """Return the files below a folder, or the one file of that name."""
+        self.asked.folders.add(folder)
+        return [f for f in self._files if f == folder or f.startswith(f"{folder}/")]
+
+    def files_holding(self, words: Iterable[str], under: tuple[str, ...]) -> list[str]:
+        """Return the files below the folders whose text holds one of the words."""
+        for word in words:
+            self.asked.word("text", under, word)
+        marks = [word.encode() for word in words]
+        files = (f for f in self._files if f.startswith(under))
+        return [f for f in files if any(m in self.source(f) for m in marks)]
 
     def subclasses(self, name: str, skip: Callable[[str], bool]) -> list[ClassInfo]:
         """Return the classes with a base of this (last) name, modules to skip left out."""
+        self.asked.bases.add(name)
         found = []
         for file, child in self._classes[0].get(name, []):
             if skip(module_name(file)):
@@ -155,21 +231,20 @@ class Tree:
 
     def modules_storing(self, attribute: str, under: tuple[str, ...]) -> list[Module]:
         """Return the modules below the folders that assign some ``x.attribute``."""
-        return self._modules_matching(_STORE, attribute, under)
+        return self._modules_matching("store", attribute, under)
 
     def modules_calling(self, name: str, under: tuple[str, ...]) -> list[Module]:
         """Return the modules below the folders that call something of this name."""
-        return self._modules_matching(_CALL, name, under)
+        return self._modules_matching("call", name, under)
 
-    def _modules_matching(
-        self, pattern: re.Pattern[bytes], word: str, under: tuple[str, ...]
-    ) -> list[Module]:
-        key = (pattern.pattern, under)
+    def _modules_matching(self, kind: str, word: str, under: tuple[str, ...]) -> list[Module]:
+        key = (kind, under)
+        self.asked.word(kind, under, word)
         if key not in self._words:
             found: dict[bytes, list[str]] = defaultdict(list)
             for file in self._files:
                 if file.startswith(under):
-                    for identifier in set(pattern.findall(self.source(file))):
+                    for identifier in set(_PATTERNS[kind].findall(self.source(file))):
                         found[identifier].append(file)
             self._words[key] = found
         files = self._words[key].get(word.encode(), [])

@@ -13,6 +13,12 @@ from specmap.scan.resolver import Resolver
 
 _DTYPE = re.compile(r"torch\.(u?int\d+|float\d+|bfloat16|bool|long)\b")
 
+_CASTS = frozenset({"to", "int", "long", "clone", "contiguous"})
+# Sums and indices of integers are int64, whatever the type of what is summed.
+_COUNTS = frozenset({"sum", "cumsum", "argsort", "argmax", "count_nonzero"})
+# A field that says its type in its name is cast where it is filled.
+_NAMED = ("int32", "int64")
+
 
 def metadata_fields(resolver: Resolver) -> tuple[MetadataField, ...]:
     """Return the fields that the builders of each backend class fill."""
@@ -65,7 +71,7 @@ def _field(
         bound = [s.value for s in method.facts.assigns if last_name(s.targets[0]) == value.id]
         spelt = bound[0] if len(bound) == 1 else value
     text = method.module.text(spelt)
-    source = _start(spelt)
+    source = _start(spelt, _CASTS | _COUNTS if name.endswith(_NAMED) else _CASTS)
     if not source:
         return
     dtype = _DTYPE.search(text)
@@ -81,15 +87,15 @@ def _field(
     )
 
 
-def _start(node: ast.expr) -> str:
-    """The tensor that a value starts from, through casts, slices and arithmetic."""
+def _start(node: ast.expr, methods: frozenset[str]) -> str:
+    """The tensor that a value starts from, through methods, slices and arithmetic."""
     while not isinstance(node, ast.Name | ast.Attribute):
         if isinstance(node, ast.BinOp):
             node = node.left
         elif isinstance(node, ast.Subscript):
             node = node.value
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            if node.func.attr not in ("to", "int", "long", "clone", "contiguous"):
+            if node.func.attr not in methods:
                 return ""
             node = node.func.value
         else:

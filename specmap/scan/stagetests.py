@@ -15,14 +15,12 @@ from specmap.scan.resolver import Resolver
 def stage_tests(resolver: Resolver) -> tuple[ModeTest, ...]:
     """Return the tests of the forward mode in ``if`` chains of the vocabulary's folders."""
     table = ModeTable(resolver)
-    words = tuple(word.encode() for word in sorted(resolver.vocabulary.mode_attribute))
     scope = resolver.vocabulary.hazards["stage_scope"]
     found: list[ModeTest] = []
-    for file in resolver.tree.files:
-        if file.startswith(scope) and any(w in resolver.tree.source(file) for w in words):
-            module = resolver.tree.module_at(file)
-            for function in module.all_functions() if module else ():
-                found += _in_function(function, table)
+    for file in resolver.tree.files_holding(sorted(resolver.vocabulary.mode_attribute), scope):
+        module = resolver.tree.module_at(file)
+        for function in module.all_functions() if module else ():
+            found += _in_function(function, table)
     return tuple(sorted(found, key=lambda t: (t.span, t.holder)))
 
 

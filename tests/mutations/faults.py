@@ -24,7 +24,10 @@ BATCHES = ("ScheduleBatch", "ForwardBatch", "ModelWorkerBatch")
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """A fault: the edits that make it, and where a finding is due."""
+    """A fault: the edits that make it, and where a finding is due.
+
+    ``near`` are places that the finding depends on: no other mutant may stand there.
+    """
 
     rule: str
     file: str
@@ -32,6 +35,7 @@ class Mutant:
     holder: str = ""
     what: str = ""
     equivalent: str = ""
+    near: tuple[Span, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,9 +192,9 @@ def decided_twice(release: Release, rng: random.Random) -> Iterator[Mutant]:
             if batch:
                 code = f"({decision.text}) and {batch}.batch_size > 1"
                 edit = Edit("expression", span.line, decision.text, code)
-                yield Mutant(
-                    "SPM104", span.file, (edit,), "", f"{batch}.batch_size > 1 at one place"
-                )
+                what = f"{batch}.batch_size > 1 at one place"
+                ends = tuple(end for p in pairs if set(p) & set(pair) for end in p)
+                yield Mutant("SPM104", span.file, (edit,), "", what, near=tuple(sorted(ends)))
 
 
 def _asked_about(release: Release, decision: Decision) -> str:

@@ -20,13 +20,14 @@ from pathlib import Path
 
 from specmap.codemap.finding import Finding, FindingStatus, LintReport
 from specmap.codemap.graph import CodeMap
-from specmap.codemap.source import qualname_of
+from specmap.codemap.source import file_of, qualname_of
 from specmap.compare.renames import find_renames
 from specmap.lint.engine import lint_map
 from specmap.lint.known import Before, accept, known_of
 from specmap.lint.rulebook import load_folder
 from specmap.pipeline import scan_tree
 from specmap.scan.vocabulary import rules_folder
+from tests.mutations.capturefaults import CAPTURE_FAULTS
 from tests.mutations.edits import apply
 from tests.mutations.faults import FAULTS, Mutant, Release
 from tests.mutations.harmless import HARMLESS, Change
@@ -34,8 +35,10 @@ from tests.mutations.replayfaults import REPLAY_FAULTS
 from tests.releases.trees import checkout_of
 
 RELEASES = ("0.5.9", "0.5.12", "0.5.23")
-# Faults that cut a pass out of the map stand in a tree of their own.
-_CUTTING = ("SPM105", "SPM106")
+# Faults that cut a pass or a runner out of the map stand in a tree of their own.
+_CUTTING = ("SPM101", "SPM105", "SPM106", "SPM109")
+# What they leave may be seen anywhere.
+_ANYWHERE = ("SPM105", "SPM106")
 
 
 @dataclass
@@ -87,11 +90,13 @@ def _only_python(folder: str, names: list[str]) -> set[str]:
     return {n for n in names if Path(folder, n).is_file() and not n.endswith(".py")}
 
 
-def choose(release: Release, rng: random.Random, each: int) -> list[Mutant]:
+def choose(
+    release: Release, rng: random.Random, each: int, rules: Sequence[str] = ()
+) -> list[Mutant]:
     """Pick up to ``each`` mutants of every fault; no two of a rule in one function."""
     chosen: list[Mutant] = []
-    for fault in (*FAULTS, *REPLAY_FAULTS):
-        sites = list(fault(release, rng))
+    for fault in (*FAULTS, *REPLAY_FAULTS, *CAPTURE_FAULTS):
+        sites = [m for m in fault(release, rng) if not rules or m.rule in rules]
         rng.shuffle(sites)
         taken: set[str] = set()
         for mutant in sites:
@@ -109,7 +114,9 @@ def batches(release: Release, mutants: Iterable[Mutant]) -> list[list[Mutant]]:
     trees: list[tuple[bool, set[str], list[Mutant]]] = []
     for mutant in mutants:
         cutting = mutant.rule in _CUTTING
-        places = {f"{mutant.file}:{_around(release, mutant.file, e.line)}" for e in mutant.edits}
+        lines = [(mutant.file, edit.line) for edit in mutant.edits]
+        lines += [(span.file, span.line) for span in mutant.near]
+        places = {f"{file}:{_around(release, file, line)}" for file, line in lines}
         if cutting:
             places = {mutant.file}
         tree = next((t for t in trees if t[0] is cutting and not t[1] & places), None)
@@ -151,6 +158,9 @@ def judge(mutants: Sequence[Mutant], findings: Sequence[Finding], score: Score) 
             score.equivalent.append(mutant)
         else:
             score.missed.append(mutant)
+    missed = [m for m in mutants if m in score.missed]
+    said = "; ".join(f"missed {m.rule} {m.file}:{m.edits[0].line} {m.what}" for m in missed)
+    sys.stderr.write(f"a tree with {len(mutants)} mutants: {said or 'all caught'}\n")
     files = {mutant.file for mutant in mutants}
     for finding in findings:
         if id(finding) not in used and finding.match.span.file not in files:
@@ -162,7 +172,8 @@ def _is_of(mutant: Mutant, finding: Finding) -> bool:
     if mutant.holder:
         return match.holder == mutant.holder
     places = [match.span, *(step.span for step in match.related)]
-    return any(place.file == mutant.file for place in places) or mutant.rule in _CUTTING
+    files = {place.file for place in places} | set(map(file_of, match.workers))
+    return mutant.file in files or mutant.rule in _ANYWHERE
 
 
 def _line(finding: Finding) -> str:
@@ -170,20 +181,21 @@ def _line(finding: Finding) -> str:
     return f"{span.file}:{span.line} {finding.rule.id} {finding.match.message}"
 
 
-def run(names: Sequence[str], seed: int, each: int) -> Score:
-    """Score the rules on mutants of some releases."""
+def run(names: Sequence[str], seed: int, each: int, rules: Sequence[str] = ()) -> Score:
+    """Score the rules, or some of them, on mutants of some releases."""
     score = Score()
     for name in names:
         rng = random.Random(f"{seed}/{name}")
         release = release_of(name)
-        for group in batches(release, choose(release, rng, each)):
+        for group in batches(release, choose(release, rng, each, rules)):
             with copied(release) as tree:
                 mutate(tree, group)
                 judge(group, fresh(tree), score)
-        with copied(release) as tree:
-            done = [edit.__name__ for edit in HARMLESS if _change(tree, edit(tree, rng))]
-            score.harmless.append(f"{name}: {', '.join(done)}")
-            score.alarms += [f"{name}, harmless edits: {_line(f)}" for f in fresh(tree)]
+        if not rules:
+            with copied(release) as tree:
+                done = [edit.__name__ for edit in HARMLESS if _change(tree, edit(tree, rng))]
+                score.harmless.append(f"{name}: {', '.join(done)}")
+                score.alarms += [f"{name}, harmless edits: {_line(f)}" for f in fresh(tree)]
     return score
 
 
@@ -201,8 +213,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--each", type=int, default=2, help="mutants of a rule in one release")
     parser.add_argument("--releases", nargs="+", default=RELEASES)
+    parser.add_argument("--rules", nargs="+", default=(), help="only these, without harmless edits")
     options = parser.parse_args()
-    score = run(options.releases, options.seed, options.each)
+    score = run(options.releases, options.seed, options.each, options.rules)
     return show(score)
 
 

@@ -88,8 +88,41 @@ def test_draft_extend_asks_another_backend_since_0_5_12() -> None:
     assert (types.phase, set(types.workers)) == (
         PhaseName.DRAFT_EXTEND, {"EAGLEWorkerV2", "StandaloneWorkerV2"},
     )  # fmt: skip
-    assert types.added == ("TRTLLMMLABackend", "TritonAttnBackend")
-    assert types.removed == ("TRTLLMMLAMultiStepDraftBackend", "TritonMultiStepDraftBackend")
+    assert types.added == (
+        "AiterMultiStepDraftBackend (hip)", "TRTLLMMLABackend (cuda, musa)",
+        "TritonAttnBackend (cuda, musa)",
+    )  # fmt: skip
+    assert types.removed == (
+        "TRTLLMMLAMultiStepDraftBackend (cuda)", "TritonMultiStepDraftBackend (cuda)",
+    )  # fmt: skip
+
+
+def test_draft_extend_is_captured_for_more_backends_in_0_5_23() -> None:
+    """The lists grew from release to release: eagle_worker_v2.py:567-600 of 0.5.23."""
+    (types,) = late().types
+    assert types.phase is PhaseName.DRAFT_EXTEND
+    assert set(types.added) == {
+        "DeepseekSparseAttnBackend (cuda, hip, musa)", "DeepseekV4AttnBackend (cuda, musa)",
+        "DeepseekV4HipRadixBackend (hip)", "FlashAttentionBackend (cuda)",
+        "FlashInferAttnBackend (cuda, musa)", "FlashMLABackend (cuda)",
+        "QwenSparseAttnBackend (cuda, hip, musa)", "TRTLLMHAAttnBackend (cuda, musa)",
+    }  # fmt: skip
+    assert types.removed == ()
+
+
+def test_a_runner_decides_for_the_phases_that_it_replays() -> None:
+    changed = decision(late(), "EAGLEDraftExtendCudaGraphRunner.can_run_graph")
+    assert changed.phases == (PhaseName.DRAFT_EXTEND,)
+    changed = decision(late(), "DecodeCudaGraphRunner.can_run_graph")
+    assert PhaseName.TARGET_PREFILL not in changed.phases
+
+
+def test_the_layout_moved_in_0_5_14() -> None:
+    names = {(name.kind, name.was, name.now.partition(" of ")[0]) for name in late().names}
+    folder = "sglang/srt/model_executor"
+    runner = f"{folder}/runner/decode_cuda_graph_runner.py"
+    assert ("file", f"{folder}/cuda_graph_runner.py", runner) in names
+    assert ("method", "replay", "execute") in names
 
 
 def test_the_renamed_runner_of_0_5_23_and_its_new_terms() -> None:

@@ -61,7 +61,11 @@ FOUND = MapDiff(
             TERMS[1:2],
         ),
     ),
-    types=(TypesChange(PhaseName.DRAFT, ("TreeWorker",), ("TritonBackend",), ("Old",), span(7)),),
+    types=(
+        TypesChange(
+            PhaseName.DRAFT, ("TreeWorker",), ("TritonBackend (cuda)",), ("Old (cuda)",), span(7)
+        ),
+    ),
     syncs=tuple(sync(number) for number in range(SHOWN + 3)),
     names=(NameChange("function", "verify", "check"),),
 )  # fmt: skip
@@ -78,8 +82,10 @@ phases
 fallbacks that became errors
   ! a == self.a: was eager, raises now at cuda_graph_runner.py:9
 
-classes that are captured
-  ~ draft: +TritonBackend -Old  (TreeWorker)
+backends that are captured
+  draft  (TreeWorker)
+    + TritonBackend (cuda)
+    - Old (cuda)
 
 graph decisions
   Old.can_run -> New.can_run  cuda_graph_runner.py:7  (verify)

@@ -1,15 +1,7 @@
-# file: sglang/srt/speculative/eagle_verify.py
-from sglang.srt.managers.schedule_batch import ScheduleBatch
-from sglang.srt.managers.utils import GenerationBatchResult
-from sglang.srt.model_executor.forward_batch_info import ForwardBatch, ForwardMode
-import torch
-
-
-class EagleVerify:
-    def verify(self, batch: ScheduleBatch, draft_tokens) -> GenerationBatchResult:
-        batch.forward_mode = ForwardMode.TARGET_VERIFY
-        batch.input_ids = draft_tokens
-        result = self.target_worker.forward_batch_generation(batch, is_verify=True)
-
-         batch.spec_info = result.logits_output
-         return result
+# function: sglang/srt/speculative/eagle_verify.py::EagleVerify.verify
+def verify(self, batch: ScheduleBatch, draft_tokens) -> GenerationBatchResult:
+    batch.forward_mode = ForwardMode.TARGET_VERIFY
+    batch.input_ids = draft_tokens
+    result = self.target_worker.forward_batch_generation(batch, is_verify=True)
+    batch.spec_info = result.logits_output
+    return result

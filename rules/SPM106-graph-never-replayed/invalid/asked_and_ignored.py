@@ -30,14 +30,7 @@ class EagleDraft:
         forward_batch = ForwardBatch.init_new(batch, self.draft_worker.model_runner)
         self.replays += self.cuda_graph_runner_for_draft_extend.can_run(forward_batch)
         return self.draft_worker.model_runner.forward(forward_batch).logits_output
-# file: sglang/srt/speculative/eagle_graphs.py
-from sglang.srt.speculative.eagle_draft_cuda_graph_runner import EAGLEDraftCudaGraphRunner
-from sglang.srt.speculative.eagle_draft_extend_cuda_graph_runner import (
-    EAGLEDraftExtendCudaGraphRunner,
-)
-
-
-class EagleGraphs:
-    def init_cuda_graphs(self):
-        self.cuda_graph_runner = EAGLEDraftCudaGraphRunner(self)
-        self.cuda_graph_runner_for_draft_extend = EAGLEDraftExtendCudaGraphRunner(self)  # expect: SPM106
+# function: sglang/srt/speculative/eagle_graphs.py::EagleGraphs.init_cuda_graphs
+def init_cuda_graphs(self):
+    self.cuda_graph_runner = EAGLEDraftCudaGraphRunner(self)
+    self.cuda_graph_runner_for_draft_extend = EAGLEDraftExtendCudaGraphRunner(self)  # expect: SPM106

@@ -35,18 +35,11 @@ class EagleDraft:
         if can_cuda_graph:
             return self.cuda_graph_runner_for_draft_extend.replay(forward_batch)
         return self.draft_worker.model_runner.forward(forward_batch).logits_output
-# file: sglang/srt/speculative/eagle_graphs.py
-from sglang.srt.speculative.eagle_draft_cuda_graph_runner import EAGLEDraftCudaGraphRunner
-from sglang.srt.speculative.eagle_draft_extend_cuda_graph_runner import (
-    EAGLEDraftExtendCudaGraphRunner,
-)
-
-
-class EagleGraphs:
-    def init_cuda_graphs(self):
-        self.cuda_graph_runner = None
-        self.cuda_graph_runner_for_draft_extend = None
-        if self.speculative_num_steps > 1:
-            self.cuda_graph_runner = EAGLEDraftCudaGraphRunner(self)
-        if self.device == "cuda":
-            self.cuda_graph_runner_for_draft_extend = EAGLEDraftExtendCudaGraphRunner(self)
+# function: sglang/srt/speculative/eagle_graphs.py::EagleGraphs.init_cuda_graphs
+def init_cuda_graphs(self):
+    self.cuda_graph_runner = None
+    self.cuda_graph_runner_for_draft_extend = None
+    if self.speculative_num_steps > 1:
+        self.cuda_graph_runner = EAGLEDraftCudaGraphRunner(self)
+    if self.device == "cuda":
+        self.cuda_graph_runner_for_draft_extend = EAGLEDraftExtendCudaGraphRunner(self)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from specmap.codemap.finding import Match, Step
 from specmap.codemap.graph import CodeMap, Phase, Worker
-from specmap.codemap.hazards import CaptureEntry, EntryKind
+from specmap.codemap.hazards import CapturedMode, CaptureEntry, EntryKind
 from specmap.codemap.rule import Confidence, takes
 from specmap.codemap.verdict import SinkKind
 from specmap.lint.detectors.selecting import names, phases_of, place, strings
@@ -99,33 +99,49 @@ def _sibling(holder: str, first: CaptureEntry, other: CaptureEntry, lacks: Itera
 
 @takes(verify=list, decode=list)
 def uncaptured_mode(codemap: CodeMap, parameters: Mapping[str, object]) -> Iterator[Match]:
-    """The target is asked to run a mode that its runner can replay but does not capture."""
+    """A phase runs in a mode that the runner which replays it does not capture."""
     verify, decode = (set(strings(parameters, name)) for name in ("verify", "decode"))
     for worker, phase in phases_of(codemap):
         modes = set(phase.forward_modes)
-        if phase.role != "target" or not modes & verify or not modes & decode:
-            continue
+        stored = _captured(codemap, phase)
+        captured = {entry.mode for entry in stored}
+        if captured and modes and not modes & captured:
+            yield _uncaptured(worker, phase, modes, stored, Confidence.MEDIUM)
         # A runner stores the mode of plain decoding first, and replaces it where it verifies.
-        captured = _captured(codemap, phase) & verify
-        if captured:
-            yield _uncaptured(worker, phase, sorted(modes & decode), captured)
+        elif phase.role == "target" and modes & verify & captured:
+            plain = (modes | set(phase.stand_in_modes)) & decode
+            verified = [entry for entry in stored if entry.mode in verify]
+            if plain:
+                yield _uncaptured(worker, phase, plain, verified, Confidence.LOW)
 
 
-def _captured(codemap: CodeMap, phase: Phase) -> set[str]:
+def _captured(codemap: CodeMap, phase: Phase) -> list[CapturedMode]:
+    """The modes that the runners of a phase store as the captured one."""
+    lines = {c.id: {c.id, *c.mro} for c in codemap.classes}
     used = {
         h.rpartition(".")[0] for a in phase.arms for h, _ in a.chain if a.kind is not SinkKind.EAGER
     }
-    return {c.mode for c in codemap.hazards.captured_modes if c.runner in used}
+    modes = codemap.hazards.captured_modes
+    own = [c for c in modes if c.runner in used]
+    return own or [c for c in modes if lines.get(c.runner, set()) & used]
 
 
-def _uncaptured(worker: Worker, phase: Phase, modes: list[str], captured: set[str]) -> Match:
+def _uncaptured(
+    worker: Worker,
+    phase: Phase,
+    modes: set[str],
+    stored: list[CapturedMode],
+    confidence: Confidence,
+) -> Match:
+    captured = ", ".join(sorted({entry.mode for entry in stored}))
     return Match(
         span=phase.span,
         holder=phase.holder,
-        anchor=f"{phase.role} {' '.join(modes)}",
-        message=f"the target also runs in {', '.join(modes)}, and its graphs are captured for "
-        f"{', '.join(sorted(captured))} only: those passes have no graph",
+        anchor=f"{phase.role} {' '.join(sorted(modes))}",
+        message=f"the {phase.role} runs in {', '.join(sorted(modes))} here, and its graphs are "
+        f"captured for {captured} only: those passes have no graph",
         phases=(phase.name,),
         workers=(worker.id,),
-        confidence=Confidence.LOW,
+        related=tuple(Step(entry.span, f"captures {entry.mode}") for entry in stored),
+        confidence=confidence,
     )

@@ -106,12 +106,13 @@ def _belies(flag: Flag, phase: Phase) -> bool:
 
 def dropped_flag(codemap: CodeMap, parameters: Mapping[str, object]) -> Iterator[Match]:
     """What a target pass says about itself is dropped; the caller is told something else."""
-    passes: dict[tuple[str, int, str], None] = {}
-    for worker in codemap.workers:
-        for phase in worker.phases:
-            if phase.role == "target":
-                for arm in phase.arms:
-                    passes.update({(holder, line, phase.name): None for holder, line in arm.chain})
+    target = {p.name for w in codemap.workers for p in w.phases if p.role == "target"}
+    passes = {
+        (edge.caller, edge.span.line, phase)
+        for edge in codemap.edges
+        for phase in edge.phases
+        if phase in target
+    }
     for flag in codemap.flags:
         if flag.status is not FlagStatus.DROPPED or flag.source_line is None:
             continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from specmap.codemap.finding import Match, Step
@@ -130,31 +131,57 @@ def unequal_fill(codemap: CodeMap, parameters: Mapping[str, object]) -> Iterator
 def _unequal(codemap: CodeMap) -> Iterator[Match]:
     for uses in _by_runner(codemap):
         fills = [u for u in uses if u.kind is UseKind.FILL]
-        for use in fills:
-            if use.role is not Role.REPLAY:
-                continue
-            captured = [
-                u for u in fills if u.role is Role.CAPTURE and u.target == use.target and _unit(u)
-            ]
-            if captured and _unit(use) and all(_unit(u) != _unit(use) for u in captured):
-                yield Match(
-                    span=use.span,
-                    holder=use.holder,
-                    anchor=use.text,
-                    message=f"{use.target} is filled with {use.value} here and with "
-                    f"{captured[0].value} at capture ({place(captured[0].span)})",
-                    related=(Step(captured[0].span, "filled at capture"),),
-                )
+        for target in dict.fromkeys(u.target for u in fills):
+            captured = [u for u in fills if u.target == target and u.role is Role.CAPTURE]
+            replayed = [u for u in fills if u.target == target and u.role is Role.REPLAY]
+            counted = [u for u in captured if _units(u)]
+            if counted and replayed and all(map(_units, replayed)):
+                yield from _of_target(counted, replayed)
 
 
-def _unit(use: BufferUse) -> str:
+def _of_target(captured: list[BufferUse], replayed: list[BufferUse]) -> Iterator[Match]:
+    there = frozenset[str]().union(*map(_units, captured))
+    here = frozenset[str]().union(*map(_units, replayed))
+    strange = [use for use in replayed if not _units(use) & there]
+    yield from (_fill(use, captured[0], None) for use in strange)
+    missing = [use for use in captured if _units(use) - here]
+    if missing and not strange:
+        yield _fill(replayed[-1], missing[0], Confidence.LOW)
+
+
+def _fill(use: BufferUse, captured: BufferUse, confidence: Confidence | None) -> Match:
+    return Match(
+        span=use.span,
+        holder=use.holder,
+        anchor=use.text,
+        message=f"{use.target} is filled with {use.value} here and with "
+        f"{captured.value} at capture ({place(captured.span)})",
+        related=(Step(captured.span, "filled at capture"),),
+        confidence=confidence,
+    )
+
+
+def _units(use: BufferUse) -> frozenset[str]:
     """``requests`` for a bare batch size, ``tokens`` for a product of it; empty if unknown."""
-    if use.value.isidentifier() and ("bs" in use.value or "seqs" in use.value):
-        return "requests"
-    if use.value == "num_tokens":
-        return "tokens"
-    left, _, right = use.value.partition(" * ")
-    return "tokens" if right and ("bs" in left or "seqs" in left) else ""
+    try:
+        return _units_of(ast.parse(use.value, mode="eval").body)
+    except SyntaxError:
+        return frozenset()
+
+
+def _units_of(node: ast.expr) -> frozenset[str]:
+    if isinstance(node, ast.IfExp):
+        arms = [_units_of(node.body), _units_of(node.orelse)]
+        return frozenset[str]().union(*arms) if all(arms) else frozenset()
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        counts = _units_of(node.left) | _units_of(node.right)
+        return frozenset({"tokens"}) if "requests" in counts else frozenset()
+    if isinstance(node, ast.Name):
+        if node.id == "num_tokens":
+            return frozenset({"tokens"})
+        if "bs" in node.id or "seqs" in node.id:
+            return frozenset({"requests"})
+    return frozenset()
 
 
 def unequal_builders(codemap: CodeMap, parameters: Mapping[str, object]) -> Iterator[Match]:
@@ -172,7 +199,9 @@ def _uncast(eager: list[MetadataField], graph: list[MetadataField]) -> Iterator[
     """The type is what the graph's builder casts to, or what the field's name says."""
     named = {f.name.rpartition("_")[2] for f in graph} & {"int32", "int64"}
     types = {f.dtype for f in graph if f.dtype} or named
-    if len(types) != 1 or (not named and any(not f.dtype for f in graph)):
+    # A view of a static buffer has the buffer's type; what is copied into it tells which.
+    bare = [f for f in graph if not f.dtype and not f.text.startswith("self.")]
+    if len(types) != 1 or (not named and bare):
         return
     expected = min(types)
     for field in eager:
