@@ -7,7 +7,7 @@ WORKER ?= EAGLEWorker
 SPECMAP = $(VENV)/bin/specmap
 STAMP = $(VENV)/.installed
 
-.PHONY: demo env test tests-releases lint types contracts check format scan-all bench-scan argument-history random-launches mutants clean
+.PHONY: demo env test tests-releases test-live lint types contracts check format scan-all bench-scan bench-lint bench-trace argument-history random-launches mutants clean
 
 # A fresh environment, then the code paths of one worker of a real release.
 demo:
@@ -25,6 +25,10 @@ test: $(STAMP)
 # Real SGLang wheels from the package index, kept in the user's cache.
 tests-releases: $(STAMP)
 	$(VENV)/bin/pytest tests/releases
+
+# Real SGLang workers on the CPU, in environments of their own (2 GB each, kept in the cache).
+test-live: $(STAMP)
+	$(VENV)/bin/pytest tests/live
 
 lint: $(STAMP)
 	$(VENV)/bin/ruff check .
@@ -48,6 +52,14 @@ scan-all: $(STAMP)
 
 bench-scan: $(STAMP)
 	$(VENV)/bin/python benchmarks/bench_scan.py
+
+# One changed file, warm cache.
+bench-lint: $(STAMP)
+	$(VENV)/bin/python -m benchmarks.bench_lint
+
+# What the tracer costs a cycle of a real worker on the CPU, beside torch profiler.
+bench-trace: $(STAMP)
+	$(VENV)/bin/python -m benchmarks.bench_trace
 
 # Which releases know which launch argument (rules/arguments.toml), from their wheels.
 argument-history: $(STAMP)

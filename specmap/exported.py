@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 import urllib.error
 import urllib.request
@@ -11,7 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from specmap.errors import OutputError
-from specmap.pipeline import write_file
+from specmap.pipeline import write_file, write_parts
 from specmap.report.run_timeline import CycleSlice, Lane, RankTimeline, lanes_of
 from specmap.trace.names import TraceNames
 from specmap.trace.plan import WrapPlan
@@ -118,15 +117,5 @@ def _written(place: Path, parts: Iterable[bytes]) -> str:
     Raises:
         OutputError: the file cannot be written; nothing is left of it.
     """
-    fresh = place.with_name(f".{place.name}.{os.getpid()}.new")
-    try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with fresh.open("wb") as file:
-                file.writelines(parts)
-            fresh.replace(place)
-        finally:
-            fresh.unlink(missing_ok=True)
-    except OSError as error:
-        raise OutputError(f"cannot write {str(place)!r}: {error.strerror or error}") from None
+    write_parts(place, parts)
     return f"wrote {place}"

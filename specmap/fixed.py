@@ -63,14 +63,15 @@ class Fixed:
 def fix_tree(request: Request, progress: pipeline.Progress | None = None) -> Fixed:
     """Rewrite a tree; only ``write`` changes a file.
 
+    Without a target: the tree around or below the current folder.
+
     Raises:
         SpecmapError: the target, a selector or the tree cannot be used.
     """
     rewrites = select(CATALOGUE, request.select)
     cwd = request.cwd or Path.cwd()
-    with pipeline.resolved(
-        request.target, cwd=cwd, use_cache=request.use_cache, progress=progress
-    ) as tree:
+    target = request.target or pipeline.local_target(cwd)
+    with pipeline.resolved(target, cwd=cwd, use_cache=request.use_cache, progress=progress) as tree:
         checkout = tree.checkout
         local = checkout.label.startswith("path:")
         if request.write:

@@ -127,16 +127,21 @@ def _agreement(said: _Expected, observed: Mapping[tuple[int, State], int]) -> tu
     if not ran:
         fits = said.verdict is Verdict.NOT_RUN
         return (Agreement.AGREE if fits else Agreement.NOT_EXERCISED), ""
-    against, unknown = [], False
+    against, unknown = [], []
     for (size, state), count in sorted(ran.items()):
         verdict = _verdict(said, size)
-        unknown = unknown or verdict is Verdict.UNKNOWN
+        if verdict is Verdict.UNKNOWN:
+            unknown.append(size)
         if verdict is not Verdict.UNKNOWN and not _fits(state, verdict):
             at = f" at a batch of {size}" if size >= 0 and said.ranges else ""
             against.append(f"{count} {state.value}{at} where the source says {verdict.value}")
     if against:
         return Agreement.CONTRADICT, "; ".join(against[:_SHOWN])
-    return (Agreement.OPEN if unknown else Agreement.AGREE), ""
+    if not unknown:
+        return Agreement.AGREE, ""
+    sizes = ", ".join(str(size) for size in sorted(set(unknown)) if size >= 0)
+    left = said.verdict is not Verdict.UNKNOWN and sizes
+    return Agreement.OPEN, f"the source does not settle a batch of {sizes}" if left else ""
 
 
 def _verdict(said: _Expected, size: int) -> Verdict:

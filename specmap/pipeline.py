@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from specmap.codemap.graph import CodeMap
 from specmap.codemap.verdict import PhaseName
-from specmap.errors import OutputError, SpecmapError
+from specmap.errors import OutputError, SpecmapError, TargetError
 from specmap.report import RENDERERS, RenderOptions
 
 if TYPE_CHECKING:
@@ -247,14 +247,50 @@ def write_file(path: Path, content: bytes) -> None:
     Raises:
         OutputError: the file could not be written.
     """
-    fresh = path.with_name(f".{path.name}.{os.getpid()}.new")
+    write_parts(path, (content,))
+
+
+def write_parts(path: Path, parts: Iterable[bytes]) -> None:
+    """Write a long file part by part, beside its place, and move it there.
+
+    What a link points to is replaced, not the link; a device or a pipe is written to.
+
+    Raises:
+        OutputError: the file could not be written; nothing is left of it.
+    """
+    place = path.resolve() if path.is_symlink() else path
+    if place.is_dir():
+        raise OutputError(f"cannot write {str(path)!r}: it is a folder; name a file")
+    special = place.exists() and not place.is_file()
+    fresh = place if special else place.with_name(f".{place.name}.{os.getpid()}.new")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        place.parent.mkdir(parents=True, exist_ok=True)
         try:
-            fresh.write_bytes(content)
-            fresh.replace(path)
+            with fresh.open("wb") as file:
+                file.writelines(parts)
+            if not special:
+                fresh.replace(place)
         finally:
-            fresh.unlink(missing_ok=True)
+            if not special:
+                fresh.unlink(missing_ok=True)
     except OSError as error:
         reason = error.strerror or str(error)
-        raise OutputError(f"cannot write {str(path)!r}: {reason}; choose another with -o") from None
+        raise OutputError(f"cannot write {str(path)!r}: {reason}; name another place") from None
+
+
+def local_target(cwd: Path) -> str:
+    """Return the current folder as the target.
+
+    Raises:
+        TargetError: no SGLang tree is around or below it.
+    """
+    from specmap.scan.checkout import resolve_target
+
+    try:
+        resolve_target(".", cwd=cwd, cache_dir=cwd)
+    except TargetError:
+        raise TargetError(
+            f"there is no SGLang tree around or below {str(cwd)!r}; name one, as a path or as "
+            "'sglang==VERSION'"
+        ) from None
+    return "."

@@ -63,6 +63,8 @@ def compared(folder: Path, run: Run, question: Question, progress: Progress | No
     try:
         return _joined(run, target, platform, question.use_cache, progress)
     except SpecmapError as error:
+        if question.target is not None:
+            raise
         return replace(run, notes=(*run.notes, f"not compared with the source: {error}"))
 
 
@@ -129,6 +131,11 @@ def _joined(
     run: Run, target: str, platform: str, use_cache: bool, progress: Progress | None
 ) -> Run:
     code_map = scan_tree(target, platform=platform, use_cache=use_cache, progress=progress)
+    if code_map.release and run.release and code_map.release != run.release:
+        raise TraceError(
+            f"the run is of SGLang {run.release} and {target} is {code_map.release}; "
+            "name the tree that ran with --target"
+        )
     for launch in _launches(run, target, use_cache):
         with contextlib.suppress(SpecmapError):
             outcome = judge_launch(target, launch, platform=platform, use_cache=use_cache)

@@ -78,7 +78,7 @@ def lint_tree(request: Request, progress: pipeline.Progress | None = None) -> Re
     """
     rules = all_rules()
     cwd = request.cwd or Path.cwd()
-    target = request.target or _here(cwd)
+    target = request.target or pipeline.local_target(cwd)
     with pipeline.resolved(target, cwd=cwd, use_cache=request.use_cache, progress=progress) as tree:
         local = tree.checkout.label.startswith("path:")
         config = find_config(
@@ -121,17 +121,6 @@ def diff_trees(
     return compare_maps(*maps), missing
 
 
-def _here(cwd: Path) -> str | None:
-    """Return the current folder as the target if a tree is there, else leave it open."""
-    from specmap.scan.checkout import resolve_target
-
-    try:
-        resolve_target(".", cwd=cwd, cache_dir=cwd)
-    except TargetError:
-        return None
-    return "."
-
-
 def _choice(request: Request, config: Config) -> Choice:
     return Choice(
         select=request.select or config.select,
@@ -165,6 +154,8 @@ def _base(base: str, checkout: Checkout, cwd: Path) -> tuple[str, Path]:
     """
     from specmap.scan import gitrepo
 
+    if not base.strip():
+        raise TargetError("--base is empty; give a revision, a path, or 'sglang==VERSION'")
     if "==" in base or base.startswith("git:") or base == "installed" or (cwd / base).is_dir():
         return base, cwd
     folder = checkout.root if checkout.label.startswith("path:") else cwd

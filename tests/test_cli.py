@@ -4,9 +4,11 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
+from typing import IO, Any
 
 import pytest
 
@@ -174,17 +176,27 @@ def test_an_output_that_cannot_be_written(run: Run, tmp_path: Path) -> None:
     assert files_in(tmp_path) == ["file"]
 
 
+class FullDisk(BytesIO):
+    """A file on a disk that has no room."""
+
+    def writelines(self, parts: Iterable[Any]) -> None:
+        raise OSError(28, "No space left on device")
+
+
 def test_a_full_disk_leaves_the_old_file_and_nothing_else(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "map.json").write_text("old", "utf-8")
 
-    def fill(path: Path, content: bytes) -> int:
-        with path.open("wb") as handle:
-            handle.write(content[:10])
-        raise OSError(28, "No space left on device")
+    whole = Path.open
 
-    monkeypatch.setattr(Path, "write_bytes", fill)
+    def fill(path: Path, mode: str = "r", **more: Any) -> IO[Any]:
+        if mode != "wb":
+            return whole(path, mode, **more)
+        path.touch()
+        return FullDisk()
+
+    monkeypatch.setattr(Path, "open", fill)
     assert "No space left on device" in one_line(run("scan", "-f", "json", "-o", "map.json"))
     assert files_in(tmp_path) == ["map.json"]
     assert (tmp_path / "map.json").read_text("utf-8") == "old"

@@ -321,6 +321,7 @@ def _tracer(run: Run) -> Iterator[RenderableType]:
         lines.append(Text(f"{rank_names([rank])}: {said}"))
     open_logs = [rank for rank in run.ranks if not rank.finished]
     if open_logs:
-        late = "ended without a last flush: the newest records may be missing"
-        lines.append(Text(f"{rank_names(open_logs)} {late}"))
+        late = "ended without a last flush: up to the last 0.2 s of records may be missing"
+        counts = ", ".join(f"{rank_names([rank])} after {rank.cycles}" for rank in open_logs)
+        lines.append(Text(f"{late} ({counts} cycles)"))
     yield from _lines("Tracer", lines)

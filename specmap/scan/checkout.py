@@ -52,6 +52,8 @@ def resolve_target(
     index = fetch.PipIndex() if index is None else index
     if target is None:
         return _installed() or _released(index.newest(), cache_dir, index)
+    if not target.strip():
+        raise TargetError("the target is empty; give a path, 'installed', or 'sglang==VERSION'")
     if target == "installed":
         found = _installed()
         if found is None:

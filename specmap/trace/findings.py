@@ -46,6 +46,11 @@ def _no_cycle(ranks: Sequence[RankRun], plan: WrapPlan) -> Iterator[RunFinding]:
         yield RunFinding(
             RunProblem.NO_CYCLE, f"no speculative cycle was seen; {_likely(ranks, plan)}"
         )
+    elif not any(p.phase in CYCLE and p.passes for rank in ranks for p in rank.phases):
+        yield RunFinding(
+            RunProblem.NO_CYCLE,
+            "no decode cycle was seen, only prefill: the server had nothing to decode, or it hangs",
+        )
 
 
 def _likely(ranks: Sequence[RankRun], plan: WrapPlan) -> str:

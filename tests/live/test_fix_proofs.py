@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 
 import pytest
@@ -9,10 +10,18 @@ import pytest
 from specmap.codemap.remedy import Obligation
 from specmap.fix.catalogue import CATALOGUE
 from specmap.fix.prove import difference
+from tests.live.environment import packages_of
+
+pytestmark = pytest.mark.live
 
 BY_NAME = {r.name: r.obligation for r in CATALOGUE if r.obligation is not None}
 STATIC_COUNT, PACKED = BY_NAME["static-count"], BY_NAME["packed-tolist"]
 OBLIGATIONS = list(BY_NAME.values())
+
+
+@pytest.fixture(autouse=True)
+def torch_of_a_live_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path, str(packages_of("0.5.9"))])
 
 
 @pytest.mark.parametrize("obligation", OBLIGATIONS, ids=lambda obligation: obligation.new)

@@ -58,6 +58,7 @@ class Recording:
         self._gpu: str | None = None
         self._clock = [clock_pair()]
         self._written = 0.0
+        self._broken = False
         self._dirty = True
         self._windows = Windows(settings.windows, self.ring) if settings.windows else None
         self.ring.hooks(self._wake, self._cycle_done, self._seen)
@@ -118,7 +119,10 @@ class Recording:
 
     def _process_started(self, function: Any, args: Any, kwargs: Any) -> None:
         """Learn the rank from the arguments of the function that starts it."""
-        self.identity.see_call(function, args, kwargs)
+        try:
+            self.identity.see_call(function, args, kwargs)
+        except Exception as error:
+            say(f"the rank is not known: {line_of(error)}")
 
     def _wake(self) -> None:
         """Make memory and files at the first wrapped call, on the caller's thread."""
@@ -136,10 +140,13 @@ class Recording:
     def _seen(self, thing: Any) -> None:
         """Keep the class of an object on which an entry or a sink is called; those of batches
         are many and of no use, so there is an end to it."""
-        if len(self._classes) < _MOST_CLASSES:
-            self._classes[str(id(thing))] = type(thing).__name__
-            self.identity.see(lambda name: getattr(thing, name, None))
-            self._dirty = True
+        try:
+            if len(self._classes) < _MOST_CLASSES:
+                self._classes[str(id(thing))] = type(thing).__name__
+                self.identity.see(lambda name: getattr(thing, name, None))
+                self._dirty = True
+        except Exception as error:
+            say(f"the rank is not known: {line_of(error)}")
 
     def _cycle_done(self) -> None:
         """Look round once after the first cycle; later only what was asked for."""
@@ -159,7 +166,15 @@ class Recording:
             say(f"tracing stopped: {line_of(error)}")
 
     def turn(self) -> None:
-        """Write what the ring holds; the header when it changed, or its clock is old."""
+        """Write what the ring holds; once that raised, the ring is left to who salvages it."""
+        try:
+            self._write()
+        except Exception:
+            self._broken = True
+            raise
+
+    def _write(self) -> None:
+        """Write the records; the header too when it changed, or its clock is old."""
         if self.log is None:
             assert self._memory is not None
             self.log = Log(self.settings.folder, self.identity.rank, self._memory, self.names)
@@ -186,7 +201,7 @@ class Recording:
                 say(f"the end of the trace: {line_of(error)}")
 
     def _close(self) -> None:
-        if self._memory is None:
+        if self._memory is None or self._broken:
             return
         self.turn()
         assert self.log is not None

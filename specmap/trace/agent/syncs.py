@@ -23,6 +23,10 @@ _OTHERS = (("cuda.Event", "synchronize"), ("cuda.Stream", "synchronize"), ("cuda
 _INT32 = (1 << 31) - 1
 
 
+def _on_gpu(tensor: Any) -> bool:
+    return bool(getattr(tensor, "is_cuda", False))
+
+
 class Syncs:
     """The wrappers, and a number for every place that waited."""
 
@@ -71,11 +75,11 @@ class Syncs:
         def wrap(function: AnyCall) -> AnyCall:
             @functools.wraps(function)
             def waited(tensor: Any, *args: Any, **kwargs: Any) -> Any:
-                if not tensor.is_cuda or self._capturing() or not self._ring.recording():
+                if not _on_gpu(tensor) or self._capturing() or not self._ring.recording():
                     return function(tensor, *args, **kwargs)
                 start = monotonic_ns()
                 result = function(tensor, *args, **kwargs)
-                if not moves or not result.is_cuda:
+                if not moves or not _on_gpu(result):
                     self._record(name, start)
                 return result
 
