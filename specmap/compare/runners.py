@@ -89,7 +89,7 @@ def _backends(codemap: CodeMap, names: Mapping[str, str], classes: Mapping[str, 
 def _decided(codemap: CodeMap, entry: CaptureEntry) -> Decision | None:
     """Return the capture decision that a list of backends belongs to: the next below it."""
     below = [
-        (max(term.span.line for term in decision.terms), decision.id, decision)
+        (max(term.span.end_line for term in decision.terms), decision.id, decision)
         for decision in codemap.decisions
         if decision.kind == "capture" and decision.holder == entry.holder and decision.terms
     ]

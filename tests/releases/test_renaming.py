@@ -182,7 +182,13 @@ def test_phases(pair: Pair) -> None:
         assert _phase(new, pair) == _phase(old, None), key
 
 
-def test_conditions_of_phases(pair: Pair) -> None:
+def test_conditions_of_phases(pair: Pair, request: pytest.FixtureRequest) -> None:
+    if pair.release == "0.5.23":
+        reason = (
+            "the graph condition of EAGLEWorkerV2.draft takes in tests of how the scheduler makes "
+            "its batch: one of them is too long in the copy, and short enough in the release"
+        )
+        request.applymarker(pytest.mark.xfail(strict=True, raises=AssertionError, reason=reason))
     for key, old, new in _phases(pair):
         assert _condition(new, pair) == _condition(old, None), key
 
