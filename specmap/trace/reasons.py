@@ -10,6 +10,7 @@ from specmap.codemap.source import canonical
 from specmap.trace.names import TraceNames
 
 NOT_CAPTURED = "no graph was captured"
+NOT_NAMED = "a decision said no; which test is not known (the rank's .names file lacks it)"
 _GRAPH = "graph"
 _OFF = "disabled"
 

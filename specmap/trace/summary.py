@@ -24,7 +24,7 @@ from specmap.trace.names import TraceNames
 from specmap.trace.overhead import Windows
 from specmap.trace.passes import Cycle, Draft, Events, Machine, frozen
 from specmap.trace.plan import Target, WrapPlan
-from specmap.trace.reasons import choose, phrase
+from specmap.trace.reasons import NOT_NAMED, choose, phrase
 from specmap.trace.spool import Record, Tail
 from specmap.trace.tally import PhaseTally, Sample
 
@@ -173,7 +173,9 @@ class Summary:
             return "", None
         key = tuple(draft.reasons)
         if key not in self._phrases:
-            said = ({**tail.names[n], "at": t} for t, n in key if n in tail.names)
+            said = [{**tail.names[n], "at": t} for t, n in key if n in tail.names]
+            if key and not said:
+                return NOT_NAMED, None
             self._phrases[key] = choose(said, self._names)
         item = self._phrases[key]
         arguments = tail.header.get("arguments")

@@ -80,3 +80,13 @@ def test_every_forward_is_in_a_phase_of_the_worker(case: Case, tmp_path: Path) -
     assert {phase.worker for phase in rank.phases} == {case.worker}
     assert "unknown" not in {phase.phase for phase in rank.phases}
     assert rank.lost == rank.cut_bytes == 0
+
+
+@pytest.mark.parametrize("lost", ["", "not JSON\n"])
+def test_a_reason_whose_name_is_lost_is_not_replaced_by_another(tmp_path: Path, lost: str) -> None:
+    name = MAX_BS_2.write(tmp_path)
+    (tmp_path / f"{name}.names").write_text(lost, "utf-8")
+    (rank,) = read_run(tmp_path).ranks
+    (verify,) = [phase for phase in rank.phases if phase.phase == "verify"]
+    assert [reason.count for reason in verify.reasons] == [48]
+    assert ".names file lacks it" in verify.reasons[0].text
