@@ -187,7 +187,8 @@ def check_names(codemap: CodeMap, workers: Sequence[str], phases: Sequence[str])
     ids = {worker.id for worker in codemap.workers}
     for name in workers:
         if name not in known and name not in ids:
-            raise SpecmapError(f"no worker {name!r} in {codemap.target}; {_nearest(name, known)}")
+            near = unread(codemap) or _nearest(name, known)
+            raise SpecmapError(f"no worker {name!r} in {codemap.target}; {near}")
     check_phases(phases)
     chosen = [w for w in codemap.workers if not workers or w.name in workers or w.id in workers]
     there = {str(phase.name) for worker in chosen for phase in worker.phases}

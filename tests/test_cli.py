@@ -128,6 +128,12 @@ def test_an_unknown_worker_names_the_nearest(run: Run) -> None:
     assert "did you mean EAGLEWorker" in error
 
 
+def test_a_worker_of_a_file_that_was_not_read_is_not_guessed(run: Run) -> None:
+    error = one_line(run("scan", "--worker", "EAGLEWorkerV2", codemap=small_map(SYNTAX_ERROR)))
+    assert "the map is partial, not read: sglang/srt/managers/schedule_batch.py:7" in error
+    assert "did you mean" not in error
+
+
 def test_a_worker_like_no_other_lists_them(run: Run) -> None:
     assert "there are: EAGLEWorker, NGRAMWorker" in one_line(run("scan", "--worker", "xyzzy"))
 

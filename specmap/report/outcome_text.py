@@ -36,7 +36,9 @@ def _blocks(outcome: Outcome) -> Iterator[RenderableType]:
     if outcome.refusal is not None:
         yield from _refusal(outcome.refusal)
     elif not outcome.workers:
-        yield Text("No worker runs: the command does not speculate.")
+        none = "No worker runs: the command does not speculate."
+        partial = f"No worker is found for this command, and {outcome.partial}."
+        yield Text(partial if outcome.partial else none)
     for worker in outcome.workers:
         yield from _worker(worker)
     if outcome.refusal is None:

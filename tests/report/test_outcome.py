@@ -52,6 +52,16 @@ def test_a_refusal_is_the_verdict() -> None:
     assert "Captured" not in text
 
 
+def test_a_partial_map_does_not_say_that_nothing_speculates() -> None:
+    """Python could not parse the worker's own file: it may well be the one that runs."""
+    unread = "the map is partial, not read: sglang/srt/speculative/eagle_worker.py:7 (syntax)"
+    text = render_outcome(replace(outcome(), workers=(), partial=unread), WIDE)
+    assert f"No worker is found for this command, and {unread}." in text
+    assert "does not speculate" not in text
+    whole = render_outcome(replace(outcome(), workers=(), partial=""), WIDE)
+    assert "No worker runs: the command does not speculate." in whole
+
+
 def test_json_has_the_worker_the_findings_and_everything_else() -> None:
     data = json.loads(render_outcome_json(outcome()))
     assert (data["worker"], data["findings"]) == ("EAGLEWorkerV2", True)
