@@ -1,7 +1,7 @@
 """GPU time of phases from pairs of CUDA events, read a cycle late; never synchronises.
 
 An event costs about 3 us to record and 0.5 us to ask. With the Python around them three spans
-cost 100 us of a 4 ms cycle (H200, SGLang 0.5.12), so one cycle in ``_EVERY`` is timed. A pair
+cost 100 us of a 4 ms cycle on an H200, so one cycle in ``_EVERY`` is timed. A pair
 that is not ready after ``_PATIENCE`` cycles, or that finds no free pair, is dropped and counted.
 Nothing is recorded during a capture: there an event becomes a node of the graph.
 """
