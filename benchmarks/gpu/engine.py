@@ -6,10 +6,10 @@ CASE.json: ``{"name", "algorithm", "v1", "waves": [{"requests", "tokens"}], "ext
 ``waves`` are calls of ``generate``; ``tokens`` may be a list, one entry per request, so that a
 batch shrinks while it runs. A wave may first tell the sleeping tracer something (``tell``:
 requests of the agent's socket) or run under SGLang's own profiler (``profile``). ``extra`` holds
-any other server argument. The target has random
-weights; a STANDALONE draft has the target's weights with part of the vocabulary's output rows
-changed, so that it is right about some tokens and wrong about others. The result holds
-tokens, seconds and SGLang's own counts (``spec_verify_ct``, ``spec_accept_length``).
+any other server argument. The target has random weights; a STANDALONE draft has the target's
+weights with part of the vocabulary's output rows changed, so that it is right about some tokens
+and wrong about others. The result holds tokens, seconds and SGLang's own counts
+(``spec_verify_ct``, ``spec_accept_length``).
 """
 
 from __future__ import annotations

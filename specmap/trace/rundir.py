@@ -14,7 +14,7 @@ RUN_FILE = "run.json"
 PLAN_FILE = "plan.json"
 SCHEMA = 1
 _DEFAULT = Path("output")
-_SECRET = re.compile(r"(?i)(^|[-_])(key|token|password|passphrase|secret)$")
+_SECRET = re.compile(r"(?i)(^|[-_])(keys?|token|password|passphrase|secret|credentials?)$")
 _NUMBERED = re.compile(r"trace-(\d+)")
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from specmap.errors import OutputError
 from specmap.trace import rundir
+from specmap.trace.agent.identity import _without_secret
 
 
 def test_runs_are_numbered_under_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,3 +60,12 @@ def test_a_run_holds_no_secret() -> None:
         "env", "HF_TOKEN=***", "python", "-m", "x", "--api-key", "***", "--admin-api-key=***",
         "--speculative-num-draft-tokens", "4", "--tokenizer-path", "t", "--port", "1",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["key", "keys", "token", "password", "passphrase", "secret", "credential", "credentials"],
+)
+def test_the_command_and_the_rank_hide_the_same_words(word: str) -> None:
+    assert rundir.without_secrets([f"--some-{word}", "hush"]) == [f"--some-{word}", "***"]
+    assert _without_secret(f"some_{word}", "hush") == "<hidden>"

@@ -17,7 +17,9 @@ from .wrapplan import Plan
 _TITLE_RANK = re.compile(r"_(TP|PP|DP)(\d+)")
 _RANKS = ("tp_rank", "pp_rank", "dp_rank", "gpu_id")
 _PREFIXES = ("SGLANG_", "NCCL_", "CUDA_")
-_SECRET = {"key", "keys", "secret", "password", "token", "credential", "credentials"}
+_SECRET = {
+    "key", "keys", "token", "password", "passphrase", "secret", "credential", "credentials",
+}  # fmt: skip
 _LONGEST_TEXT, _LONGEST_LIST, _DEEPEST = 400, 64, 3
 
 
