@@ -16,7 +16,7 @@ from specmap.errors import SpecmapError
 from specmap.live import Ask, Follower, Prepared, Show, armed, disarm, planned, prepared, wait_for
 from specmap.pipeline import Progress, default_cache_dir, write_file
 from specmap.trace import inject, rundir
-from specmap.trace.attach import Agent, ranks_of, runs
+from specmap.trace.attach import Agent, listening, ranks_of, runs
 from specmap.trace.interpreter import Installed, check_flags, installed_in, program_of
 from specmap.trace.launch import Server, become, check_untraced, environment_of
 from specmap.trace.plan import to_json
@@ -85,7 +85,8 @@ def _followed(follower: Follower, server: Server, watcher: Watcher) -> bool:
     try:
         with watcher.table() as show:
             limit = follower.follow(lambda: server.ended() is not None, show)
-        for line in disarm(follower.pids()):
+        # A rank that is slow to start may record by now and have written nothing yet.
+        for line in disarm({*follower.pids(), *listening(server.pid)}):
             watcher.note(line)
     except Exception as error:
         watcher.note(f"the trace ended early: {_words(error)}")

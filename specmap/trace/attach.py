@@ -105,6 +105,14 @@ def ranks_of(pid: int, title: str) -> tuple[int, ...]:
     )
 
 
+def listening(pid: int) -> tuple[int, ...]:
+    """Return the processes at or below ``pid`` in which an agent listens; none if it is gone."""
+    try:
+        return tuple(one.pid for one in processes_of(pid) if _listens(one.pid))
+    except SpecmapError:
+        return ()
+
+
 def _listens(pid: int) -> bool:
     try:
         return socket_of(pid) is not None

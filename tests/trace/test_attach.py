@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from specmap.errors import SpecmapError
-from specmap.trace.attach import Agent, processes_of, ranks_of
+from specmap.trace.attach import Agent, listening, processes_of, ranks_of
 
 LISTENER = """
 import json, os, socket, sys
@@ -69,6 +69,7 @@ def test_ranks_are_the_processes_that_listen(tmp_path: Path) -> None:
     with server(tmp_path) as pid:
         (rank,) = ranks_of(pid, "scheduler")
         assert rank != pid
+        assert listening(pid) == (rank,)
         agent = Agent(rank)
         answer = agent.ask("status")
         assert answer == {"ok": True, "pid": rank, "armed": False}
@@ -93,6 +94,7 @@ def test_a_server_without_agents_is_one_line(tmp_path: Path) -> None:
     with server(tmp_path, "import time\nprint('up', flush=True)\ntime.sleep(61)") as pid:
         with pytest.raises(SpecmapError, match=r"^no agent listens .* --dormant") as failed:
             ranks_of(pid, "time.sleep(61)")
+        assert listening(pid) == ()
         parent, child = processes_of(pid)
         named = ", ".join(f"{one.pid} ({one.title[:40]})" for one in (parent, child))
         assert f"ranks without one: {named}; start the server" in str(failed.value)
@@ -101,6 +103,7 @@ def test_a_server_without_agents_is_one_line(tmp_path: Path) -> None:
 def test_a_process_that_is_gone(tmp_path: Path) -> None:
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
+    assert listening(gone.pid) == ()
     with pytest.raises(SpecmapError, match=f"^no process {gone.pid}$"):
         ranks_of(gone.pid, "scheduler")
     with pytest.raises(SpecmapError, match=f"^process {gone.pid}: No such file"):
