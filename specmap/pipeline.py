@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from specmap.atomic import replacing
 from specmap.codemap.graph import CodeMap
 from specmap.codemap.verdict import PhaseName
 from specmap.errors import OutputError, SpecmapError, TargetError
@@ -254,29 +255,11 @@ def write_file(path: Path, content: bytes) -> None:
 def write_parts(path: Path, parts: Iterable[bytes]) -> None:
     """Write a long file part by part, beside its place, and move it there.
 
-    What a link points to is replaced, not the link; a device or a pipe is written to.
-
     Raises:
         OutputError: the file could not be written; nothing is left of it.
     """
-    place = path.resolve() if path.is_symlink() else path
-    if place.is_dir():
-        raise OutputError(f"cannot write {str(path)!r}: it is a folder; name a file")
-    special = place.exists() and not place.is_file()
-    fresh = place if special else place.with_name(f".{place.name}.{os.getpid()}.new")
-    try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with fresh.open("wb") as file:
-                file.writelines(parts)
-            if not special:
-                fresh.replace(place)
-        finally:
-            if not special:
-                fresh.unlink(missing_ok=True)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise OutputError(f"cannot write {str(path)!r}: {reason}; name another place") from None
+    with replacing([path], make_folders=True) as (fresh,), fresh.open("wb") as file:
+        file.writelines(parts)
 
 
 def local_target(cwd: Path) -> str:

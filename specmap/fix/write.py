@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from specmap.errors import OutputError
+from specmap.atomic import replacing
 
 
 def write_files(root: Path, texts: Mapping[str, str]) -> None:
@@ -15,23 +14,8 @@ def write_files(root: Path, texts: Mapping[str, str]) -> None:
     Raises:
         OutputError: a file could not be written; no file was changed then.
     """
-    fresh: list[tuple[Path, Path]] = []
-    try:
-        for file, text in sorted(texts.items()):
-            place = (root / file).resolve()
-            beside = place.with_name(f".{place.name}.{os.getpid()}.new")
-            fresh.append((beside, place))
-            beside.write_bytes(text.encode())
-            if place.exists():
-                beside.chmod(place.stat().st_mode & 0o7777)
-        for beside, place in fresh:
-            beside.replace(place)
-    except OSError as error:
-        named = error.filename or root
-        reason = error.strerror or str(error)
-        raise OutputError(
-            f"cannot write {str(named)!r}: {reason}; make the tree writable, or use --patch-dir"
-        ) from None
-    finally:
-        for beside, _ in fresh:
-            beside.unlink(missing_ok=True)
+    files = sorted(texts)
+    advice = "make the tree writable, or use --patch-dir"
+    with replacing([root / file for file in files], advice=advice) as places:
+        for file, place in zip(files, places, strict=True):
+            place.write_bytes(texts[file].encode())
