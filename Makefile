@@ -7,7 +7,7 @@ WORKER ?= EAGLEWorker
 SPECMAP = $(VENV)/bin/specmap
 STAMP = $(VENV)/.installed
 
-.PHONY: demo env test tests-releases test-live lint types contracts check format scan-all bench-scan bench-lint bench-trace argument-history random-launches mutants clean
+.PHONY: demo env test tests-releases test-live lint types contracts check format scan-all bench-scan bench-lint bench-trace bench-ranks argument-history random-launches mutants clean
 
 # A fresh environment, then the code paths of one worker of a real release.
 demo:
@@ -60,6 +60,10 @@ bench-lint: $(STAMP)
 # What the tracer costs a cycle of a real worker on the CPU, beside torch profiler.
 bench-trace: $(STAMP)
 	$(VENV)/bin/python -m benchmarks.bench_trace
+
+# Logs of 8 ranks of 1,000,000 cycles, then of 100 ranks, read and reported; 6 GB of scratch space.
+bench-ranks: $(STAMP)
+	$(VENV)/bin/python -m benchmarks.bench_ranks
 
 # Which releases know which launch argument (rules/arguments.toml), from their wheels.
 argument-history: $(STAMP)

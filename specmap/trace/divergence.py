@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from heapq import merge
 from statistics import median
 
 from specmap.codemap.event import RankRun, RunFinding, RunProblem, State
@@ -16,6 +17,8 @@ _NOT_REPLAYED = (State.EAGER, State.PARTIAL)
 _SLOW, _SLOW_NS = 1.25, 100_000
 _LEAST_CYCLES = 20
 _GONE_NS = 500_000_000
+
+_Shape = tuple[tuple[str, State, int, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +97,11 @@ def _absent(members: Sequence[Member], expected: int | None) -> Iterator[RunFind
 
 def _stopped(group: Sequence[Member]) -> Iterator[RunFinding]:
     """Yield the ranks that ended while the others went on."""
-    last = max(m.rank.last_ns for m in group if m.boot == group[0].boot)
     for member in group:
         rank = member.rank
-        behind = last - rank.last_ns
+        behind = _behind(member, group)
         gap = max(_GONE_NS, 20 * (rank.decode.median_ns or 0))
-        if not rank.finished and member.boot == group[0].boot and behind > gap:
+        if not rank.finished and behind > gap:
             yield RunFinding(
                 RunProblem.RANK_MISSING,
                 f"{title(rank)} (process {rank.pid}) did not end its log: it was killed or hangs "
@@ -107,6 +109,16 @@ def _stopped(group: Sequence[Member]) -> Iterator[RunFinding]:
                 (rank.name,),
                 cycle=rank.cycles,
             )
+
+
+def _behind(member: Member, group: Sequence[Member]) -> int:
+    """Return by how many ns a rank ended before others; by its cycles where no clock says so."""
+    rank = member.rank
+    beside = [m.rank.last_ns for m in group if m.boot == member.boot and m is not member]
+    if member.boot and beside:
+        return max(beside) - rank.last_ns
+    missing = max(len(m.summary.signatures) for m in group) - len(member.summary.signatures)
+    return missing * (rank.decode.median_ns or 0)
 
 
 def _compare(group: Sequence[Member]) -> Iterator[RunFinding]:
@@ -134,17 +146,16 @@ def _shift(first: Member, other: Member) -> int | None:
     """
     if first is other or (first.from_start and other.from_start):
         return 0
-    known = min(first.known, other.known)
-    if first.boot != other.boot or not first.boot or known < 2:
+    mine, starts = (m.summary.starts[: m.known] for m in (first, other))
+    if first.boot != other.boot or not first.boot or min(len(mine), len(starts)) < 2:
         return None
-    middle = first.known // 2
-    starts = other.summary.starts[: other.known]
-    when = first.summary.starts[middle]
+    middle = len(mine) // 2
+    when = mine[middle]
     at = bisect_left(starts, when)
     near = min(
         (i for i in (at - 1, at) if 0 <= i < len(starts)), key=lambda i: abs(starts[i] - when)
     )
-    gap = first.summary.starts[middle] - first.summary.starts[middle - 1]
+    gap = mine[middle] - mine[middle - 1]
     return near - middle if abs(starts[near] - when) * 2 < gap else None
 
 
@@ -153,18 +164,18 @@ def _differences(pairs: Sequence[tuple[Member, int]]) -> Iterator[RunFinding]:
     sizes: dict[str, _Seen] = defaultdict(_Seen)
     paths = _Seen()
     ranks = {member.rank.name: member.rank for member, _ in pairs}
-    for cycle, shapes in _unlike(pairs):
+    for cycle, count, shapes in _unlike(pairs):
         phases = {name: {p: (s, size) for p, s, size, _ in shape} for name, shape in shapes.items()}
         for phase in sorted({p for found in phases.values() for p in found}):
             seen = {name: found[phase] for name, found in phases.items() if phase in found}
             behind = [name for name, (state, _) in seen.items() if state in _NOT_REPLAYED]
             if len(seen) < len(phases):
-                _note(paths, cycle)
+                _note(paths, cycle, count)
             elif behind and any(state in _REPLAYED for state, _ in seen.values()):
                 for name in behind:
-                    _note(eager[name, phase], cycle)
+                    _note(eager[name, phase], cycle, count)
             elif len({size for _, size in seen.values()}) > 1:
-                _note(sizes[phase], cycle)
+                _note(sizes[phase], cycle, count)
                 sizes[phase].values |= {size for _, size in seen.values()}
     yield from _eager_ranks(eager, ranks)
     for phase, found in sorted(sizes.items()):
@@ -201,36 +212,42 @@ def _eager_ranks(
 
 def _unlike(
     pairs: Sequence[tuple[Member, int]],
-) -> Iterator[tuple[int, dict[str, tuple[tuple[str, State, int, str], ...]]]]:
-    """Yield the cycles in which not all ranks did the same, with what each did."""
+) -> Iterator[tuple[int, int, dict[str, _Shape]]]:
+    """Yield stretches of cycles in which not all ranks did the same, with what each did.
+
+    A stretch is its first cycle and its length. A rank takes part where its cycles are known.
+    """
     numbers: dict[object, int] = {}
     tables = [
         [numbers.setdefault(shape, len(numbers)) for shape in member.summary.shapes]
         for member, _ in pairs
     ]
-    lowest = max(0, *(-shift for _, shift in pairs))
-    known = min(member.known - shift for member, shift in pairs)
-    series = [
-        (m.summary.signatures, shift, table)
-        for (m, shift), table in zip(pairs, tables, strict=True)
-    ]
-    for cycle in range(lowest, known):
-        raw = [signatures[cycle + shift] for signatures, shift, _ in series]
-        if NO_SIGNATURE in raw:
-            continue
-        if len({table[n] for n, (_, _, table) in zip(raw, series, strict=True)}) > 1:
-            yield (
-                cycle,
-                {m.rank.name: m.summary.shapes[n] for (m, _), n in zip(pairs, raw, strict=True)},
-            )
+    now = [NO_SIGNATURE] * len(pairs)
+    at = 0
+    for cycle, rank, signature in merge(*(_changes(*pair, n) for n, pair in enumerate(pairs))):
+        seen = [n for n, known in enumerate(now) if known != NO_SIGNATURE]
+        if cycle > at and len({tables[n][now[n]] for n in seen}) > 1:
+            members = ((pairs[n][0], now[n]) for n in seen)
+            yield at, cycle - at, {m.rank.name: m.summary.shapes[is_] for m, is_ in members}
+        at, now[rank] = max(at, cycle), signature
 
 
-def _note(seen: _Seen, cycle: int) -> None:
-    """Count a cycle, once."""
+def _changes(member: Member, shift: int, rank: int) -> Iterator[tuple[int, int, int]]:
+    """Yield the cycles, numbered as by the first rank, from which on a rank did otherwise."""
+    for cycle, signature in member.summary.signatures.changes():
+        if cycle < member.known:
+            yield cycle - shift, rank, signature
+    yield member.known - shift, rank, NO_SIGNATURE
+
+
+def _note(seen: _Seen, first: int, count: int) -> None:
+    """Count a stretch of cycles, once."""
     if not seen.cycles:
-        seen.first = cycle
-    seen.cycles += seen.cycles == 0 or seen.last != cycle
-    seen.last = cycle
+        seen.first = first
+    elif seen.last == first:
+        return
+    seen.cycles += count
+    seen.last = first
 
 
 def _cycles(seen: _Seen) -> str:

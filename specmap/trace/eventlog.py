@@ -7,18 +7,18 @@ carry the rank's header, its names and what was lost as key-value metadata.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from specmap.atomic import replacing
 from specmap.codemap.event import Pass
-from specmap.errors import OutputError, TraceError
+from specmap.errors import TraceError
 from specmap.trace.names import TraceNames
 from specmap.trace.passes import Machine
 from specmap.trace.plan import WrapPlan
-from specmap.trace.spool import PARQUET, SPOOL, Kind, Record, Tail
+from specmap.trace.spool import PARQUET, SPOOL, Kind, Records, Tail
 from specmap.trace.summary import Summary
 
 if TYPE_CHECKING:
@@ -125,23 +125,16 @@ class _Writer:
 
 @contextmanager
 def _writing(arrow: Any, path: Path, columns: Sequence[tuple[str, str]]) -> Iterator[_Writer]:
-    fresh = path.with_name(f".{path.name}.{os.getpid()}.new")
-    try:
+    with replacing([path], advice="make room, or the folder writable") as (fresh,):
         writer = _Writer(arrow, fresh, columns)
         try:
             yield writer
         finally:
             writer.close()
-        fresh.replace(path)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise OutputError(f"cannot write {str(path)!r}: {reason}") from None
-    finally:
-        fresh.unlink(missing_ok=True)
 
 
 def _record_columns(
-    batch: Sequence[Record],
+    batch: Records,
     places: Sequence[tuple[int, str]],
     symbols: Mapping[int, str],
     tail: Tail,
@@ -218,18 +211,18 @@ class ParquetTail(Tail):
         """Bytes behind the last whole record of the spool."""
         return self._cut
 
-    def poll(self, limit: int = 1 << 16) -> list[Record]:
+    def poll(self, limit: int = 1 << 16) -> Records:
         """Return the next row group; nothing at the end."""
         group = next(self._groups, None)
         if group is None:
-            return []
+            return Records(b"")
         names = ["t_ns", "target", "kind", "mode", "size", "value", "object"]
         table = self._file.read_row_group(group, columns=names).to_pydict()
         modes = {name: number for number, name in _modes(self.header).items()}
         kinds = [Kind[k].value if k in Kind.__members__ else int(k) for k in table["kind"]]
         mode = [-1 if m is None else modes[m] if m in modes else int(m) for m in table["mode"]]
         columns = (table["t_ns"], table["target"], kinds, mode, table["size"], table["value"])
-        return list(zip(*columns, table["object"], strict=True))
+        return Records.of(zip(*columns, table["object"], strict=True))
 
 
 def tail_of(folder: Path, name: str) -> Tail:

@@ -121,7 +121,8 @@ def _doubtful(ranks: Sequence[RankRun], plan: WrapPlan) -> Iterator[RunFinding]:
             yield RunFinding(
                 RunProblem.LOSS,
                 f"{title(rank)} lost {rank.lost} records from cycle {rank.first_loss} on (its ring "
-                "was full): later counts are too low, and ranks are compared up to that cycle",
+                "was full): its later counts are too low, and others are compared with it up to "
+                "that cycle",
                 (rank.name,), cycle=rank.first_loss, failing=False,
             )  # fmt: skip
         if rank.cut_bytes:

@@ -6,7 +6,7 @@ from math import sqrt
 from statistics import median
 
 from specmap.codemap.event import Overhead
-from specmap.trace.passes import Cycle
+from specmap.trace.cycles import Cycle
 from specmap.trace.tally import Sample
 
 _LEAST_CYCLES = 4
@@ -39,15 +39,15 @@ class Windows:
             self._times.add(cycle.start_ns - before.start_ns)
 
     def _close(self) -> None:
-        self._medians = self._found()
+        self._medians += self._open()
         self._times = Sample()
 
-    def _found(self) -> list[tuple[bool, int]]:
-        """Return the windows, with the one that is open if it is long enough."""
+    def _open(self) -> list[tuple[bool, int]]:
+        """Return the window that is open, if it is long enough."""
         time_ns = self._times.median()
         if self._armed is None or not time_ns or self._times.count < _LEAST_CYCLES:
-            return self._medians
-        return [*self._medians, (self._armed, time_ns)]
+            return []
+        return [(self._armed, time_ns)]
 
     def overhead(self) -> Overhead | None:
         """Return cost and A/A null; None with fewer than five windows.
@@ -55,7 +55,7 @@ class Windows:
         A cycle grows with the sequences in its batch. That trend is in a window as in the mean
         of the two at the same distance before and after it, so it cancels.
         """
-        found = self._found()
+        found = [*self._medians, *self._open()]
         costs = [off if armed else -off / (1 + off) for armed, off in _against(found, 1)]
         nulls = [off for _, off in _against(found, 2)]
         if not costs or not nulls:

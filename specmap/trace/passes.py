@@ -6,46 +6,22 @@ last cycles, because GPU times and accepted tokens arrive some cycles late.
 
 from __future__ import annotations
 
+import copy
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from specmap.codemap.event import UNKNOWN_PHASE, Pass, State
+from specmap.codemap.event import State
 from specmap.codemap.verdict import PhaseName, SinkKind
+from specmap.trace.cycles import Cycle, Draft
 from specmap.trace.plan import Role, WrapPlan
+from specmap.trace.repeats import Repeat, Repeats
 from specmap.trace.resolve import Place, Resolver
-from specmap.trace.spool import Kind, Record
+from specmap.trace.spool import Kind, Record, Records
 
 LATE_CYCLES = 128
 """How many cycles a pass waits for its GPU time and its accepted tokens."""
-
-
-@dataclass(slots=True)
-class Draft:
-    """A pass that is still written to."""
-
-    cycle: int
-    worker: str
-    phase: str
-    holder: int
-    scope: int
-    start_ns: int
-    size: int
-    states: list[State] = field(default_factory=list)
-    reasons: list[tuple[int, int]] = field(default_factory=list)
-    cpu_ns: int = 0
-    graph_size: int = -1
-    replays: int = 0
-    gpu_ns: int | None = None
-    accepted: int | None = None
-
-    @property
-    def state(self) -> State:
-        """The state of all its forwards together."""
-        if State.CAPTURE in self.states:
-            return State.CAPTURE
-        return self.states[0] if len(set(self.states)) == 1 else State.PARTIAL
 
 
 @dataclass(slots=True)
@@ -62,19 +38,6 @@ class _Frame:
     inner: bool = False
     captured: bool = False
     drafts: list[tuple[Draft, bool]] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class Cycle:
-    """One outermost call of an entry; ``armed`` is false where only entries were recorded."""
-
-    number: int
-    start_ns: int
-    size: int
-    worker: str
-    armed: bool = True
-    entry_ns: int = 0
-    drafts: list[Draft] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -108,12 +71,18 @@ class Machine:
         self._late: deque[Cycle] = deque()
         self._verified: deque[Draft] = deque(maxlen=LATE_CYCLES)
         self._whole = True
+        self._repeats = Repeats()
         self.first_loss: int | None = None
-        self.calls: Counter[int] = Counter()
+        self._calls: Counter[int] = Counter()
+
+    @property
+    def calls(self) -> Counter[int]:
+        """The calls of each target so far."""
+        return self._calls + self._repeats.calls()
 
     def feed(
         self,
-        records: Iterable[Record],
+        records: Records,
         header: Mapping[str, Any],
         places: list[tuple[int, str]] | None = None,
     ) -> Events:
@@ -122,25 +91,78 @@ class Machine:
         The passes of a cycle are in :attr:`Cycle.drafts` and may still be written to; see
         :meth:`settled`. ``places`` gets the cycle (-1: outside) and the phase of each record.
         """
-        self._resolver.learn(header)
+        if self._resolver.learn(header):
+            self._calls = self.calls
+            self._repeats.clear()
         self._whole = self._whole and header.get("armed_from_start") is not False
         events = Events()
-        for t_ns, target, kind, mode, size, value, place in records:
+        at, start = 0, -1
+        while at < len(records):
+            known = self._known(records, at) if places is None else None
+            if known is not None:
+                self._again(known, records, at, events)
+                at += len(known)
+                continue
+            record = records[at]
             if places is not None:
-                places.append(self._here(target, kind))
-            if kind == Kind.ENTER:
-                self.calls[target] += 1
-                self._enter(_Frame(target, t_ns, mode, size, place, self._sinks.get(target)))
-            elif kind in (Kind.EXIT, Kind.RAISE):
-                self._leave(target, t_ns, value, events)
-            elif kind == Kind.REPLAY:
-                self._replayed()
-            elif kind == Kind.REASON:
-                if self._cycle is not None:
-                    self._reasons.append((target, value))
-            else:
-                self._other(kind, target, size, value, place, events)
+                places.append(self._here(record[1], record[2]))
+            before = self._cycle
+            self._take(record, events)
+            at += 1
+            if before is None and self._cycle is not None:
+                start = at - 1
+            elif before is not None and self._cycle is None and start >= 0 and places is None:
+                self._keep(records, start, at)
+                start = -1
         return events
+
+    def _known(self, records: Records, at: int) -> Repeat | None:
+        """Return the cycle that begins here, if one like it was before."""
+        between = self._cycle is None and not self._capturing
+        return self._repeats.find(records, at) if between else None
+
+    def _again(self, known: Repeat, records: Records, at: int, events: Events) -> None:
+        """Take the records of a cycle that is known, in one step."""
+        cycle = known.again(records.times, at, self._next, self._armed)
+        self._next += 1
+        self._stack.clear()
+        self._reasons.clear()
+        if self._whole:
+            self._verified += (d for d in cycle.drafts if d.phase == PhaseName.VERIFY)
+        self._late.append(cycle)
+        events.cycles.append(cycle)
+
+    def _keep(self, records: Records, start: int, end: int) -> None:
+        """Work out what a cycle's records mean apart from their times, for when they come again.
+
+        They are taken once more by a machine that is at the same point, each with its number
+        for a time.
+        """
+        if self._capturing or not self._repeats.takes(records, start, end):
+            return
+        twin = copy.copy(self)
+        twin._stack, twin._reasons, twin._calls = [], [], Counter()
+        twin._late, twin._verified = deque(), deque()
+        events = Events()
+        for number in range(start, end):
+            twin._take((number - start, *records[number][1:]), events)
+        if len(events.cycles) == 1 and twin._cycle is None:
+            self._repeats.keep(records, start, end, events.cycles[0], twin._calls)
+
+    def _take(self, record: Record, events: Events) -> None:
+        t_ns, target, kind, mode, size, value, place = record
+        if kind == Kind.ENTER:
+            self._calls[target] += 1
+            self._enter(_Frame(target, t_ns, mode, size, place, self._sinks.get(target)))
+        elif kind in (Kind.EXIT, Kind.RAISE):
+            self._leave(target, t_ns, value, events)
+        elif kind == Kind.REPLAY:
+            self._replayed()
+        elif kind == Kind.REASON:
+            if self._cycle is not None:
+                self._reasons.append((target, value))
+        else:
+            self._other(kind, target, size, value, place, events)
 
     def settled(self, final: bool = False) -> Iterator[Cycle]:
         """Yield the cycles that nothing is added to any more; with ``final`` all of them."""
@@ -173,7 +195,8 @@ class Machine:
         if frame.sink is not None:
             self._sink_done(frame, value)
         for draft, timed in frame.drafts:
-            draft.cpu_ns += t_ns - frame.start_ns if timed else 0
+            if timed:
+                draft.spans.append((frame.start_ns, t_ns))
             if value >= 0 and draft.graph_size < 0 and State.EAGER not in draft.states:
                 draft.graph_size = value
         self._stack.pop()
@@ -311,23 +334,3 @@ def _state(frame: _Frame, capturing: bool) -> State:
     if frame.sink is SinkKind.GRAPH:
         return State.GRAPH
     return State.PIECEWISE if frame.replays else State.EAGER
-
-
-def frozen(draft: Draft, reason: str) -> Pass:
-    """Return a pass as it is now."""
-    return Pass(
-        cycle=draft.cycle,
-        worker=draft.worker,
-        phase=draft.phase or UNKNOWN_PHASE,
-        state=draft.state,
-        reason=reason,
-        start_ns=draft.start_ns,
-        cpu_ns=draft.cpu_ns,
-        size=draft.size,
-        graph_size=draft.graph_size,
-        replays=draft.replays,
-        sinks=len(draft.states),
-        holder=draft.holder,
-        gpu_ns=draft.gpu_ns,
-        accepted=draft.accepted,
-    )

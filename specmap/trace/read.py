@@ -9,12 +9,13 @@ from typing import Any
 
 from specmap.codemap.event import Pass, RankRun, Run
 from specmap.errors import TraceError
+from specmap.trace.cycles import Cycle
 from specmap.trace.divergence import Member, Ranks
 from specmap.trace.eventlog import tail_of
 from specmap.trace.findings import findings_of
 from specmap.trace.header import Header
 from specmap.trace.names import TraceNames
-from specmap.trace.passes import Cycle, Machine
+from specmap.trace.passes import Machine
 from specmap.trace.plan import WrapPlan, from_json
 from specmap.trace.spool import Record, rank_order, ranks_in, salvage
 from specmap.trace.summary import Summary
@@ -56,16 +57,14 @@ class RankReader:
         self.tail = tail_of(folder, name)
         self.summary = Summary(plan, names)
 
-    def poll(self) -> list[Pass]:
-        """Read all that is new; return the passes that are settled.
+    def poll(self) -> None:
+        """Read all that is new.
 
         Raises:
             TraceError: the spool cannot be read.
         """
-        settled: list[Pass] = []
         while records := self.tail.poll():
-            settled += self.summary.feed(self.tail, records)
-        return settled
+            self.summary.take(self.tail, records)
 
     def rank_run(self) -> RankRun:
         """Return what the rank did so far."""

@@ -33,13 +33,15 @@ class Resolver:
         self._classes: dict[int, str] = {}
         self._known: dict[tuple[str, tuple[int, ...], str], Place] = {}
 
-    def learn(self, header: Mapping[str, Any]) -> None:
-        """Take over what the rank's header says about modes and classes."""
+    def learn(self, header: Mapping[str, Any]) -> bool:
+        """Take over what the rank's header says of modes and classes; return whether it is new."""
+        before = (self._modes, self._classes)
         modes, classes = header.get("modes"), header.get("classes")
         if isinstance(modes, dict) and len(modes) != len(self._modes):
             self._modes = {int(key): str(name) for key, name in modes.items()}
         if isinstance(classes, dict) and len(classes) != len(self._classes):
             self._classes = {int(key): str(name) for key, name in classes.items()}
+        return before != (self._modes, self._classes)
 
     def worker(self, entry: int, place: int) -> str:
         """Return the worker of an entry's ``self``: by its class, else the entry's first."""

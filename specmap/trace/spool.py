@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Mapping
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,33 @@ def rank_order(name: str) -> tuple[tuple[int, int | str], ...]:
     return tuple((0, int(part)) if part.isdigit() else (1, part) for part in name.split("-"))
 
 
+class Records:
+    """Whole records, as they stand in a spool: one by one, or a field of all of them.
+
+    ``times`` are those of the records; ``calls`` holds target, kind and mode of each in one
+    number, ``sizes`` size and value, ``objects`` the object.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        words = array("Q", data)
+        self.times, self.calls, self.sizes, self.objects = (words[at::4] for at in range(4))
+        self._data = data
+
+    @classmethod
+    def of(cls, records: Iterable[Record]) -> Records:
+        """Return the records that are given one by one."""
+        return cls(b"".join(RECORD.pack(*record) for record in records))
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def __getitem__(self, at: int) -> Record:
+        return RECORD.unpack_from(self._data, at * RECORD.size)
+
+    def __iter__(self) -> Iterator[Record]:
+        return RECORD.iter_unpack(self._data)
+
+
 class Tail:
     """Reads one rank while it writes: each :meth:`poll` returns what came since the last."""
 
@@ -87,8 +115,8 @@ class Tail:
         self._names_at = 0
         self._rest = b""
 
-    def poll(self, limit: int = 1 << 16) -> list[Record]:
-        """Return up to ``limit`` new whole records; fewer than that: there are no more now.
+    def poll(self, limit: int = 1 << 16) -> Records:
+        """Return up to ``limit`` new whole records; none: there are no more now.
 
         Raises:
             TraceError: the file is no spool, or of another version.
@@ -97,12 +125,12 @@ class Tail:
         self._poll_names()
         path = self._folder / (self.name + SPOOL)
         if self._spool_at == 0 and not self._begins(path):
-            return []
+            return Records(b"")
         data = self._rest + _read(path, self._spool_at, limit * RECORD.size - len(self._rest))
         self._spool_at += len(data) - len(self._rest)
         whole = len(data) - len(data) % RECORD.size
         self._rest = data[whole:]
-        return list(RECORD.iter_unpack(data[:whole]))
+        return Records(data[:whole])
 
     @property
     def cut_bytes(self) -> int:

@@ -19,29 +19,33 @@ from specmap.codemap.event import (
 )
 from specmap.codemap.source import Span
 from specmap.codemap.verdict import PhaseName
+from specmap.trace.cycles import Cycle, Draft, frozen
 from specmap.trace.header import Header
 from specmap.trace.names import TraceNames
 from specmap.trace.overhead import Windows
-from specmap.trace.passes import Cycle, Draft, Events, Machine, frozen
+from specmap.trace.passes import Events, Machine
 from specmap.trace.plan import Target, WrapPlan
 from specmap.trace.reasons import NOT_NAMED, choose, phrase
-from specmap.trace.spool import Record, Tail
+from specmap.trace.series import Series
+from specmap.trace.spool import Records, Tail
 from specmap.trace.tally import PhaseTally, Sample
 
 _ORDER = {name.value: index for index, name in enumerate(PhaseName)}
 _NOT_REPLAYED = (State.EAGER, State.PARTIAL)
+_MOST_STARTS = 8192
 NO_SIGNATURE = 0
 
 
 class Summary:
-    """What one rank did so far. Memory is bounded but for 12 bytes a cycle.
+    """What one rank did so far. Memory grows only with how often that changed.
 
     ``signatures`` holds for each cycle a number that stands for its passes and how they ran
-    (0: not seen), ``shapes`` what the numbers stand for; ``starts`` holds the starts, in ns.
+    (0: not seen), ``shapes`` what the numbers stand for; ``starts`` holds the starts of the
+    first cycles, in ns.
     """
 
     def __init__(self, plan: WrapPlan, names: TraceNames) -> None:
-        self.signatures = array("I")
+        self.signatures = Series()
         self.starts = array("Q")
         self.shapes: list[tuple[tuple[str, State, int, str], ...]] = [()]
         self._numbers: dict[tuple[tuple[str, State, int, str], ...], int] = {}
@@ -61,15 +65,24 @@ class Summary:
         self._first_ns = self._last_ns = 0
         self._phrases: dict[tuple[tuple[int, int], ...], Mapping[str, Any] | None] = {}
 
-    def feed(self, tail: Tail, records: list[Record]) -> list[Pass]:
+    def feed(self, tail: Tail, records: Records) -> list[Pass]:
         """Take what a rank wrote; return the passes that are settled."""
+        return [p for cycle in self._fed(tail, records) for p in self._settle(cycle, tail)]
+
+    def take(self, tail: Tail, records: Records) -> None:
+        """Take what a rank wrote, where nobody asks for the passes."""
+        for cycle in self._fed(tail, records):
+            for draft in cycle.drafts:
+                self._count(self._tallies, draft, cycle, tail)
+
+    def _fed(self, tail: Tail, records: Records) -> Iterator[Cycle]:
+        """Take records; return the cycles that are settled."""
         if records:
-            self._first_ns = self._first_ns or records[0][0]
-            self._last_ns = records[-1][0]
+            self._first_ns = self._first_ns or records.times[0]
+            self._last_ns = records.times[-1]
         self._records += len(records)
-        events = self._machine.feed(records, tail.header)
-        self._take(events)
-        return [p for cycle in self._machine.settled() for p in self._settle(cycle, tail)]
+        self._take(self._machine.feed(records, tail.header))
+        return self._machine.settled()
 
     def finish(self, tail: Tail) -> list[Pass]:
         """Return the passes that still waited for late figures."""
@@ -84,7 +97,7 @@ class Summary:
             for cycle in waiting:
                 for draft in cycle.drafts:
                     self._count(tallies, draft, cycle, tail)
-        header = Header(tail.header)
+        header, calls = Header(tail.header), self._machine.calls
         return header.rank_run(
             tail,
             records=self._records,
@@ -100,9 +113,9 @@ class Summary:
             first_loss=self._machine.first_loss,
             overhead=self._windows.overhead(),
             calls={
-                target.symbol: self._machine.calls[number]
+                target.symbol: calls[number]
                 for number, target in sorted(self._targets.items())
-                if self._machine.calls[number]
+                if calls[number]
             },
         )
 
@@ -121,12 +134,10 @@ class Summary:
 
     def _cycle(self, cycle: Cycle) -> None:
         self._cycles += 1
-        missing = cycle.number - len(self.signatures)
-        if missing > 0:
-            self.signatures.extend([NO_SIGNATURE] * missing)
-            self.starts.extend([0] * missing)
-        self.signatures.append(self._signature(cycle))
-        self.starts.append(cycle.start_ns)
+        self.signatures.put(cycle.number, self._signature(cycle), NO_SIGNATURE)
+        if cycle.number < _MOST_STARTS:
+            self.starts.extend([0] * (cycle.number - len(self.starts)))
+            self.starts.append(cycle.start_ns)
         self._windows.add(cycle)
         if any(draft.phase == PhaseName.VERIFY for draft in cycle.drafts):
             self._decode_cycle(cycle)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from specmap.codemap.event import PhaseStats, ReasonCount, SizeCount, State, Stretch
 from specmap.codemap.source import Span
-from specmap.trace.passes import Draft
+from specmap.trace.cycles import Draft
 
 _SAMPLES = 4096
 _FIRST, _LAST = 4, 4
@@ -70,22 +70,22 @@ class PhaseTally:
 
     def add(self, draft: Draft, reason: str, span: Span | None, cycle_ns: int) -> None:
         """Count a pass; ``cycle_ns`` is the CPU time of its cycle's entry."""
-        state = draft.state
+        state, cpu_ns = draft.state, draft.cpu_ns
         self.passes += 1
         self.counts[state] += 1
-        self.cpu_ns += draft.cpu_ns
+        self.cpu_ns += cpu_ns
         self.cycles.add(cycle_ns)
         self.replays += draft.replays
         if draft.size >= 0:
             self.sizes[draft.size, state] += 1
-        self.times.add(draft.cpu_ns)
+        self.times.add(cpu_ns)
         if draft.gpu_ns is not None:
             self.gpu_ns += draft.gpu_ns
             self.gpu_passes += 1
         if reason:
             self._reason(reason, draft.cycle, span)
         if state in (State.GRAPH, State.PIECEWISE):
-            self.replay_times.add(draft.cpu_ns)
+            self.replay_times.add(cpu_ns)
             self._sizes(draft)
         if state is not State.CAPTURE:
             self._stretch(state, draft.cycle)

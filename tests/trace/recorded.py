@@ -12,6 +12,7 @@ import json
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tests.trace.spools import FILE_HEAD
 
@@ -62,3 +63,22 @@ NGRAM = Case(
     ((14, 13, 14, 13), (16, 16, 16, 16)),
 )  # fmt: skip
 CASES = (MAX_BS_2, DISABLED, NGRAM)
+
+
+def write_pair(folder: Path, **more: Any) -> None:
+    """Write the run of two ranks on two H200: EAGLE3, two waves of four requests.
+
+    ``more`` is added to the header of both; ``arguments`` to those that are there.
+    """
+    arguments = more.pop("arguments", {})
+    data = json.loads((DATA / "tp2-v2.json").read_text("utf-8"))
+    (folder / "plan.json").write_text(json.dumps(data["plan"]), "utf-8")
+    for rank, about in enumerate(data["ranks"]):
+        name = f"rank-{rank}-0-0-{rank + 1}"
+        header = about["header"] | more
+        header["arguments"] |= arguments
+        (folder / f"{name}.json").write_text(json.dumps(header), "utf-8")
+        lines = "".join(json.dumps(item) + "\n" for item in about["names"])
+        (folder / f"{name}.names").write_text(lines, "utf-8")
+        records = zlib.decompress(base64.b64decode(about["spool"]))
+        (folder / f"{name}.spool").write_bytes(FILE_HEAD + records)

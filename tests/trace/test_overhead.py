@@ -4,8 +4,8 @@ import random
 
 import pytest
 
+from specmap.trace.cycles import Cycle
 from specmap.trace.overhead import Windows
-from specmap.trace.passes import Cycle
 
 
 def windows(*times: tuple[bool, list[int]]) -> Windows:
