@@ -5,11 +5,12 @@
 CASE.json: ``{"name", "algorithm", "v1", "waves": [{"requests", "tokens"}], "extra": {...}}``.
 ``waves`` are calls of ``generate``; ``tokens`` may be a list, one entry per request, so that a
 batch shrinks while it runs. A wave may first tell the sleeping tracer something (``tell``:
-requests of the agent's socket) or run under SGLang's own profiler (``profile``). ``extra`` holds
-any other server argument. The target has random weights; a STANDALONE draft has the target's
-weights with part of the vocabulary's output rows changed, so that it is right about some tokens
-and wrong about others. The result holds tokens, seconds and SGLang's own counts
-(``spec_verify_ct``, ``spec_accept_length``).
+requests of the agent's socket), make a file (``flag``) or run under SGLang's own profiler
+(``profile``). With ``limit_s`` the engine is killed if the wave is not over by then. ``extra``
+holds any other server argument, ``optional`` such that not every release knows. The target has
+random weights; a STANDALONE draft has the target's weights with part of the vocabulary's output
+rows changed, so that it is right about some tokens and wrong about others. The result holds
+tokens, seconds and SGLang's own counts (``spec_verify_ct``, ``spec_accept_length``).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import json
 import os
 import socket
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -28,6 +30,7 @@ HIDDEN = int(os.environ.get("HIDDEN", "1024"))
 MODELS = Path(os.environ.get("MODELS", "/tmp/specmap-models"))
 VOCABULARY = 2048
 STEPS = 3
+ANSWER_S = 10.0
 KEPT: list[socket.socket] = []
 
 
@@ -130,18 +133,18 @@ def server_arguments(case: dict[str, Any]) -> dict[str, Any]:
         }
     if case.get("v1"):
         arguments["disable_overlap_schedule"] = True
-    return known_names(arguments | case.get("extra", {}))
+    return known_names(arguments | case.get("extra", {}), case.get("optional", {}))
 
 
-def known_names(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Rename what this release renamed."""
+def known_names(arguments: dict[str, Any], optional: dict[str, Any]) -> dict[str, Any]:
+    """Rename what this release renamed, and add what it knows of the optional ones."""
     from sglang.srt.server_args import ServerArgs
 
     known = {field.name for field in dataclasses.fields(ServerArgs)}
     old, new = "cuda_graph_max_bs", "cuda_graph_max_bs_decode"
     if old not in known and old in arguments:
         arguments[new] = arguments.pop(old)
-    return arguments
+    return arguments | {name: value for name, value in optional.items() if name in known}
 
 
 def generate(engine: Any, wave: dict[str, Any]) -> dict[str, Any]:
@@ -171,14 +174,24 @@ def tell(request: dict[str, Any]) -> list[Any]:
     answers = []
     for path in sorted(Path(os.environ["SPECMAP_SOCKETS"]).glob("*.sock")):
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as agent:
+            agent.settimeout(ANSWER_S)
             try:
                 agent.connect(str(path))
-            except ConnectionRefusedError:  # left by a killed rank
-                continue
-            KEPT.append(agent.dup())  # an agent disarms when the connection that armed it ends
-            agent.sendall(json.dumps(request).encode() + b"\n")
-            answers.append(json.loads(agent.makefile().readline()))
+                KEPT.append(agent.dup())  # an agent disarms when the connection that armed it ends
+                agent.sendall(json.dumps(request).encode() + b"\n")
+                answers.append(json.loads(agent.makefile().readline()))
+            except (OSError, ValueError) as error:  # left by a killed rank, or the rank is stuck
+                answers.append(f"{path.name}: {error}")
     return answers
+
+
+def limited(engine: Any, wave: dict[str, Any]) -> dict[str, Any]:
+    """Send a wave; where it is not over within its limit, say so and leave it alone."""
+    found: list[dict[str, Any]] = []
+    thread = threading.Thread(target=lambda: found.append(generate(engine, wave)), daemon=True)
+    thread.start()
+    thread.join(wave.get("limit_s"))
+    return found[0] if found else {"unfinished": True}
 
 
 def run(case: dict[str, Any]) -> dict[str, Any]:
@@ -196,9 +209,11 @@ def run(case: dict[str, Any]) -> dict[str, Any]:
     for wave in case["waves"]:
         for request in wave.get("tell", []):
             print("TOLD", request, tell(request), flush=True)
+        if wave.get("flag"):
+            Path(wave["flag"]).touch()
         if wave.get("profile"):
             engine.start_profile()
-        result["waves"].append(wave | generate(engine, wave))
+        result["waves"].append(wave | limited(engine, wave))
         if wave.get("profile"):
             engine.stop_profile()
     engine.shutdown()

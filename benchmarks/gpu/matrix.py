@@ -11,9 +11,11 @@ the engines' logs.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
@@ -115,6 +117,7 @@ def environment(case: dict[str, Any], folder: Path, plan: Path, agent: Path) -> 
     inherited["SGLANG_TORCH_PROFILER_DIR"] = f"/tmp/profiles/{case['name']}"
     Path(inherited["SGLANG_TORCH_PROFILER_DIR"]).mkdir(parents=True, exist_ok=True)
     inherited["PYTHONPATH"] = f"{case.get('path', '')}:{inherited.get('PYTHONPATH', '')}"
+    inherited |= case.get("environment", {})
     tracer = case.get("tracer", "on")
     if tracer == "off":
         return inherited
@@ -134,19 +137,23 @@ def run_case(case: dict[str, Any], runs: Path, plan: Path, agent: Path, logs: Pa
     shutil.copy(plan, folder / "plan.json")
     (folder / "case.json").write_text(json.dumps(case))
     command = [sys.executable, str(HERE / "engine.py"), str(folder / "case.json")]
+    command.append(str(folder / "result.json"))
     start = time.monotonic()
     with (logs / f"{case['name']}.log").open("w") as log:
+        engine = subprocess.Popen(
+            command,
+            env=environment(case, folder, plan, agent),
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
         try:
-            code: int | str = subprocess.run(
-                [*command, str(folder / "result.json")],
-                env=environment(case, folder, plan, agent),
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                timeout=case.get("limit_s", CASE_LIMIT_S),
-                check=False,
-            ).returncode
+            code: int | str = engine.wait(case.get("limit_s", CASE_LIMIT_S))
         except subprocess.TimeoutExpired:
             code = "timeout"
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(engine.pid, signal.SIGKILL)
+        engine.wait()
     files = len(list(folder.glob("*.spool")))
     return f"{case['name']}: exit {code}, {time.monotonic() - start:.0f} s, {files} spools"
 

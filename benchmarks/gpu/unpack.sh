@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Source this on the GPU machine with the folder of site.tar.xz: `. unpack.sh FOLDER`.
 # Kernels that an earlier run compiled come back from cache.tar.xz beside it, if there:
 # an engine then starts in about 50 s instead of 100 s (`tar cJf cache.tar.xz -C ~ .cache`).
