@@ -170,6 +170,6 @@ def bypassing(phase: Phase, tree: Tree, facts: Facts) -> bool:
     """Tell whether every way of a phase misses the code that asks the runner."""
     routes = set(_routes(tree, facts))
     return all(
-        arm.kind is SinkKind.EAGER and not any(holder in routes for holder, _ in arm.chain)
+        arm.kind is not SinkKind.GRAPH and not any(holder in routes for holder, _ in arm.chain)
         for arm in phase.arms
     )

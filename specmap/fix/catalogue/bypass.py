@@ -10,41 +10,45 @@
     logits_output, flag = (verify_output.logits_output, verify_output.can_run_graph)
 
 A worker that calls the model, or the eager half of a pass, never gets to the runner's test. The
-pass that asks is found in the tree: the method of the model runner that leads to the test. Where
-the result is read as a worker's result, the worker's own method is called instead. What cannot
-replay still runs eager, behind the same call.
+pass that asks is found in the tree: the method of the model runner that leads to the test. The
+result keeps its shape: logits alone, or logits and flag. Where it is read as a worker's result,
+the worker's own method is called instead. What cannot replay still runs eager, behind the same
+call.
 
-Preconditions: every way of verify misses the test; the batch is a bare name; the shape of the
-result is known from the pass's own `return`. Proof: a scan of the result, in which verify can
-replay.
+Preconditions: every way of verify misses the test; the pass that asks takes every argument that is
+given; what both passes return is known from their own `return` statements. Proof: a scan of the
+result, in which verify can replay.
 """
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import libcst as cst
 
-from specmap.codemap.graph import EdgeStatus, Phase
+from specmap.codemap.graph import Arm, EdgeStatus
 from specmap.codemap.remedy import Change, Proposal, Rewrite, Safety
 from specmap.codemap.source import Span, qualname_of
 from specmap.codemap.verdict import PhaseName
 from specmap.fix.facts import Facts, facts_of
 from specmap.fix.lost import Part, bypassing, lost, places
+from specmap.fix.passes import Pass, Shape, asking_pass, called_pass, worker_method
 from specmap.fix.tree import Source, Tree, assigned, mentions, statements, walk
 
 _WIDTH = 88
+_OUTPUT = "verify_output"
 
 
 @dataclass(frozen=True)
-class _Pass:
-    """The pass that asks the runner: its name, and the fields of its result."""
+class _Site:
+    """A call that misses the test; ``receiver`` is the expression of the model runner."""
 
-    name: str
-    logits: str = ""
-    flag: str = ""
+    holder: str
+    source: Source
+    call: cst.Call
+    statement: cst.SimpleStatementLine | None
+    receiver: str
 
 
 def find(tree: Tree) -> Iterator[Proposal]:
@@ -53,16 +57,19 @@ def find(tree: Tree) -> Iterator[Proposal]:
     sites: dict[tuple[str, int], list[str]] = {}
     for worker, phase in lost(tree, facts):
         if bypassing(phase, tree, facts):
-            sites.setdefault(_site(tree, phase), []).append(worker.id)
+            for site in {_site(tree, arm) for arm in phase.arms}:
+                sites.setdefault(site, []).append(worker.id)
     for site, workers in _calls_of_models(tree, facts):
         sites.setdefault(site, workers)
-    through = _pass(tree, facts) if sites else None
+    through = asking_pass(tree, facts) if sites else None
     for (holder, line), workers in sorted(sites.items()):
         source, function = tree.source_of(holder), tree.function(holder)
         call = _call(tree, source, function, line) if function is not None else None
         if function is None or call is None:
             continue
-        refused, changes = _routed(tree, facts, source, function, call, through, holder)
+        statement = next((s for s in statements(function) if any(n is call for n in walk(s))), None)
+        made = _Site(holder, source, call, statement, _runner(tree, source, call))
+        refused, changes = _routed(tree, facts, function, made, through)
         yield Proposal(
             REWRITE.id,
             Span(source.file, *source.lines(call)),
@@ -91,14 +98,14 @@ def _calls_of_models(tree: Tree, facts: Facts) -> Iterator[tuple[tuple[str, int]
                 yield (edge.caller, edge.span.line), workers
 
 
-def _site(tree: Tree, phase: Phase) -> tuple[str, int]:
+def _site(tree: Tree, arm: Arm) -> tuple[str, int]:
     """The last function on the way of verify that belongs to no model runner, and its call."""
     outside = [
         (holder, line)
-        for holder, line in phase.arms[0].chain
+        for holder, line in arm.chain
         if qualname_of(holder).partition(".")[0] not in tree.names.scan.model_runner
     ]
-    return outside[-1] if outside else phase.arms[0].chain[0]
+    return outside[-1] if outside else arm.chain[0]
 
 
 def _call(tree: Tree, source: Source, function: cst.FunctionDef, line: int) -> cst.Call | None:
@@ -120,77 +127,108 @@ def _of_model(tree: Tree, source: Source, call: cst.Call) -> bool:
     return f".{model}." in f"{source.flat(call.func)}."
 
 
-def _pass(tree: Tree, facts: Facts) -> _Pass | None:
-    """Find the model runner's method that leads to the test, and what it returns."""
-    classes = tree.names.scan.model_runner
-    routes = [
-        p.symbol for p in places(tree, facts)
-        if p.part is Part.ROUTE and qualname_of(p.symbol).partition(".")[0] in classes
-    ]  # fmt: skip
-    halves = tree.names.lists["eager_halves"]
-    routes = [r for r in routes if qualname_of(r).rpartition(".")[2] not in halves]
-    if not routes:
-        return None
-    inner = routes[0]
-    owner = inner.rpartition(".")[0]
-    outer = sorted(
-        e.caller for e in tree.codemap.edges
-        if inner in e.callees and e.caller.rpartition(".")[0] == owner
-        and not qualname_of(e.caller).rpartition(".")[2].startswith("_")
-    )  # fmt: skip
-    name = qualname_of(outer[0] if outer else inner).rpartition(".")[2]
-    function = facts.scope(inner).function
-    for node in ast.walk(function) if function is not None else ():
-        if isinstance(node, ast.Return) and isinstance(node.value, ast.Call):
-            keys = [k.arg or "" for k in node.value.keywords]
-            logits = next((k for k in keys if k in tree.names.lists["logits"]), "")
-            flag = next((k for k in keys if k in tree.names.lists["graph_flag"]), "")
-            if logits and flag:
-                return _Pass(name, logits, flag)
-    return _Pass(name)
-
-
 def _routed(
-    tree: Tree,
-    facts: Facts,
-    source: Source,
-    function: cst.FunctionDef,
-    call: cst.Call,
-    through: _Pass | None,
-    holder: str,
+    tree: Tree, facts: Facts, function: cst.FunctionDef, site: _Site, through: Pass | None
 ) -> tuple[str, tuple[Change, ...]]:
     """The changes, or the precondition that forbids them."""
-    receiver = _runner(tree, source, call)
-    batch = _batch(source, call, _of_model(tree, source, call))
-    statement = next((s for s in statements(function) if any(n is call for n in walk(s))), None)
     if through is None:
         return "the tree has no pass that asks a graph runner", ()
-    if not batch:
-        return "the batch is not a bare name", ()
-    if statement is None or not isinstance(statement.body[0], cst.Assign):
-        return "the result of the call is not assigned", ()
-    routed = f"{receiver}.{through.name}({batch})"
-    target = statement.body[0].targets[0].target
-    bound = assigned(statement)
-    if isinstance(target, cst.Tuple) and bound is None:
-        if len(target.elements) != 2:
-            return "the result is taken apart in another way than (output, flag)", ()
-        if not through.logits:
-            return "", (source.replace(call, routed),)
-        name = "verify_output"
-        if mentions(function, name):
-            return f"the name {name} is taken", ()
-        parts = f"({name}.{through.logits}, {name}.{through.flag})"
-        wraps = source.extent(statement.body[0].value)
-        change = Change(source.file, wraps[0], wraps[1], parts)
-        return "", (source.before(statement, f"{name} = {routed}\n"), change)
-    if bound is None:
-        return "the result of the call is stored in no local name", ()
-    if _read_as_result(tree, source, function, bound[0]):
-        return _by_worker(tree, facts, source, statement, call, batch, receiver, holder)
-    if not through.logits:
-        return "what the pass returns is not known", ()
-    return "", (source.replace(call, f"{routed}.{through.logits}"),)
+    whole = _of_model(tree, site.source, site.call)
+    called = called_pass(tree, facts, site.holder, site.source, site.call)
+    if whole:
+        called = Pass(tree.names.scan.model_attribute, (), Shape.LOGITS)
+    if called is None or Shape.UNKNOWN in (called.shape, through.shape):
+        return "what the call returns is not known", ()
+    arguments, refused = _arguments(site, called, through, whole)
+    if refused:
+        return refused, ()
+    bound = assigned(site.statement) if site.statement is not None else None
+    if whole and bound is not None and _read_as_result(tree, site.source, function, bound[0]):
+        return _by_worker(tree, facts, site, arguments[0])
+    planned = [n for n in tree.names.lists["planned"] if n in through.parameters]
+    given = {argument.partition("=")[0] for argument in arguments[1:]}
+    if planned and not given & set(planned) and _planned(tree, facts, site.holder):
+        arguments.append(f"{planned[0]}=True")
+    return _same_shape(function, site, called, through, arguments)
+
+
+def _same_shape(
+    function: cst.FunctionDef, site: _Site, called: Pass, through: Pass, arguments: list[str]
+) -> tuple[str, tuple[Change, ...]]:
+    """Call the pass that asks, in an expression of the old call's shape."""
+    source, call, statement = site.source, site.call, site.statement
+    name = f"{site.receiver}.{through.name}"
+    same = called.shape is through.shape
+    if same and (called.logits, called.flag) == (through.logits, through.flag):
+        return "", (source.replace(call, _formatted(site, name, arguments)),)
+    if called.shape is Shape.LOGITS:
+        if statement is not None and _takes_apart(statement, call):
+            return "the result of the call is taken apart", ()
+        part = through.part("", 0)
+        return "", (source.replace(call, _formatted(site, name, arguments, part)),)
+    if called.shape is not Shape.PAIR:
+        return "the passes return objects with different fields", ()
+    picked = _picked(source, function, call)
+    if picked is not None:
+        part = through.part("", picked[1])
+        return "", (source.replace(picked[0], _formatted(site, name, arguments, part)),)
+    if statement is None or _value(statement) is not call:
+        return "the result of the call is used inside an expression", ()
+    if mentions(function, _OUTPUT):
+        return f"the name {_OUTPUT} is taken", ()
+    routed = _formatted(site, name, arguments, before=f"{_OUTPUT} = ")
+    parts = f"({through.part(_OUTPUT, 0)}, {through.part(_OUTPUT, 1)})"
+    start, indent = source.extent(statement)[0], source.indent(statement)
+    first = Change(source.file, start, start, f"{_OUTPUT} = {routed}\n{indent}")
+    return "", (first, source.replace(call, parts))
+
+
+def _value(statement: cst.SimpleStatementLine) -> cst.BaseExpression | None:
+    """The expression that a statement stores or returns."""
+    small = statement.body[0] if len(statement.body) == 1 else None
+    return small.value if isinstance(small, cst.Assign | cst.AnnAssign | cst.Return) else None
+
+
+def _takes_apart(statement: cst.SimpleStatementLine, call: cst.Call) -> bool:
+    small = statement.body[0]
+    return _value(statement) is call and (
+        isinstance(small, cst.Assign) and isinstance(small.targets[0].target, cst.Tuple)
+    )
+
+
+def _picked(
+    source: Source, function: cst.FunctionDef, call: cst.Call
+) -> tuple[cst.Subscript, int] | None:
+    """The subscript that picks the logits or the flag: ``call[0]`` or ``call[1]``."""
+    for node in walk(function.body):
+        if isinstance(node, cst.Subscript) and node.value is call and len(node.slice) == 1:
+            index = source.flat(node).rpartition("[")[2]
+            return (node, int(index[0])) if index in ("0]", "1]") else None
+    return None
+
+
+def _arguments(site: _Site, called: Pass, through: Pass, whole: bool) -> tuple[list[str], str]:
+    """The batch, and the other arguments by name; or why they cannot be given on."""
+    source, found = site.source, {}
+    if any(a.star for a in site.call.args):
+        return [], "the call hands on arguments that the source does not name"
+    if whole:
+        last = site.call.args[-1]
+        extra = [a.keyword.value for a in site.call.args[:-1] if a.keyword is not None]
+        if not isinstance(last.value, cst.Name | cst.Attribute) or extra:
+            return [], "the batch is not the last of the model's arguments"
+        return [source.flat(last.value)], ""
+    for index, argument in enumerate(site.call.args):
+        known = called.parameters[index : index + 1] or ("",)
+        name = argument.keyword.value if argument.keyword is not None else known[0]
+        found[name] = source.flat(argument.value)
+    batch = found.pop(called.parameters[0] if called.parameters else "", "")
+    unknown = [name for name in found if name not in through.parameters]
+    if not batch or unknown:
+        return [], f"{through.name} takes no {unknown[0] or 'such argument'}" if unknown else (
+            "the call is given no batch"
+        )  # fmt: skip
+    return [batch, *(f"{name}={text}" for name, text in found.items())], ""
 
 
 def _runner(tree: Tree, source: Source, call: cst.Call) -> str:
@@ -199,13 +237,6 @@ def _runner(tree: Tree, source: Source, call: cst.Call) -> str:
     model = tree.names.scan.model_attribute
     before, found, _ = f"{text}.".rpartition(f".{model}.")
     return before if found else text.rpartition(".")[0]
-
-
-def _batch(source: Source, call: cst.Call, whole: bool) -> str:
-    """The bare name that is the batch: the last of a model's arguments, else the first."""
-    bare = [a.value.value for a in call.args if isinstance(a.value, cst.Name)]
-    bare = [name for name in bare if name not in ("True", "False", "None")]
-    return (bare[-1] if whole else bare[0]) if bare else ""
 
 
 def _read_as_result(tree: Tree, source: Source, function: cst.FunctionDef, name: str) -> bool:
@@ -219,19 +250,10 @@ def _read_as_result(tree: Tree, source: Source, function: cst.FunctionDef, name:
     )
 
 
-def _by_worker(
-    tree: Tree,
-    facts: Facts,
-    source: Source,
-    statement: cst.SimpleStatementLine,
-    call: cst.Call,
-    batch: str,
-    receiver: str,
-    holder: str,
-) -> tuple[str, tuple[Change, ...]]:
+def _by_worker(tree: Tree, facts: Facts, site: _Site, batch: str) -> tuple[str, tuple[Change, ...]]:
     """Call the method of the worker that holds the runner, as its signature wants it."""
-    worker = receiver.rpartition(".")[0]
-    method, names = _worker_method(tree, facts)
+    worker = site.receiver.rpartition(".")[0]
+    method, names = worker_method(tree, facts)
     if not worker or not method:
         return "the worker that holds the runner is not known", ()
     first, by_name = names[0], next((n for n in names[1:] if batch.endswith(n)), "")
@@ -239,23 +261,10 @@ def _by_worker(
         f"{first}=None", f"{by_name}={batch}"
     ]  # fmt: skip
     arguments += [f"{n}=True" for n in tree.names.lists["verify_flag"] if n in names]
-    if by_name and _planned(tree, facts, holder):
+    if by_name and _planned(tree, facts, site.holder):
         arguments += [f"{n}=True" for n in tree.names.lists["planned"] if n in names]
-    code = _formatted(source, statement, f"{worker}.{method}", arguments)
-    return "", (source.replace(call, code),)
-
-
-def _worker_method(tree: Tree, facts: Facts) -> tuple[str, list[str]]:
-    """The method by which workers run the target, and its parameters."""
-    flags = set(tree.names.lists["verify_flag"])
-    for function in tree.codemap.functions:
-        name = function.qualname.rpartition(".")[2]
-        if name in tree.names.scan.entry:
-            node = facts.scope(function.id).function
-            names = [a.arg for a in node.args.args[1:]] if node is not None else []
-            if flags & set(names):
-                return name, names
-    return "", []
+    code = _formatted(site, f"{worker}.{method}", arguments)
+    return "", (site.source.replace(site.call, code),)
 
 
 def _planned(tree: Tree, facts: Facts, holder: str) -> bool:
@@ -265,18 +274,20 @@ def _planned(tree: Tree, facts: Facts, holder: str) -> bool:
 
 
 def _formatted(
-    source: Source, statement: cst.SimpleStatementLine, name: str, arguments: list[str]
+    site: _Site, name: str, arguments: list[str], after: str = "", before: str | None = None
 ) -> str:
-    """A call as a formatter writes it."""
-    indent, joined = source.indent(statement), ", ".join(arguments)
-    line = source.code(statement.body[0]).partition("\n")[0]
-    before = line[: line.find("=") + 2] if "=" in line else ""
-    if len(f"{indent}{before}{name}({joined})") <= _WIDTH:
-        return f"{name}({joined})"
+    """A call as a formatter writes it; ``before`` is what stands before it on its line."""
+    source, place = site.source, site.statement or site.call
+    indent, joined = source.indent(place), ", ".join(arguments)
+    if before is None:
+        line = source.code(place).lstrip().partition("\n")[0]
+        before = line[: line.find("=") + 2] if "=" in line.partition("(")[0] else ""
+    if len(f"{indent}{before}{name}({joined}){after}") <= _WIDTH:
+        return f"{name}({joined}){after}"
     if len(f"{indent}    {joined}") <= _WIDTH:
-        return f"{name}(\n{indent}    {joined}\n{indent})"
+        return f"{name}(\n{indent}    {joined}\n{indent}){after}"
     lines = "".join(f"{indent}    {argument},\n" for argument in arguments)
-    return f"{name}(\n{lines}{indent})"
+    return f"{name}(\n{lines}{indent}){after}"
 
 
 REWRITE = Rewrite(
