@@ -28,7 +28,8 @@ from specmap.report import RenderOptions
 
 _FAILED = 2
 _INTERRUPTED = 130
-_PLAIN_WIDTH = 100
+# Without a terminal nothing wraps: lines stay whole for grep and diff.
+_PLAIN_WIDTH = 10_000
 
 
 def main() -> NoReturn:
@@ -161,7 +162,8 @@ def scan(
       specmap scan sglang==0.5.12 --args-file launch.sh --gpu-memory 80 --sm 90 --batch bs=4
 
     With a launch command the outcome is shown instead of the map: which worker runs, and one
-    word a phase. Exit code 1: a phase that could replay will not, or --expect does not hold.
+    word a phase. Exit code 1: a phase that could replay will not, or --expect does not hold;
+    2: every phase of the cycle is UNKNOWN.
 
     Drawings (svg, png) need Graphviz; without its 'dot' program the .dot and Mermaid texts
     are written instead. Exit code 2: the scan failed, or the map is partial.
@@ -171,7 +173,8 @@ def scan(
             target,
             launch,
             Show(name, output, screen, quiet),
-            narrowed=bool(workers or phases),
+            workers=workers,
+            phases=phases,
             platform=platform,
             use_cache=not no_cache,
         )
@@ -202,7 +205,7 @@ def _options(workers: tuple[str, ...], phases: tuple[str, ...], to_stdout: bool)
 
 
 def _width(watched: bool) -> int:
-    return shutil.get_terminal_size((_PLAIN_WIDTH, 24)).columns if watched else _PLAIN_WIDTH
+    return shutil.get_terminal_size((100, 24)).columns if watched else _PLAIN_WIDTH
 
 
 def _color(watched: bool) -> bool:

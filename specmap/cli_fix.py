@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ import click
 from specmap import __version__, pipeline
 from specmap.cli_review import Screen, Shown
 from specmap.errors import SpecmapError
+from specmap.nearest import meant
 
 if TYPE_CHECKING:
     from specmap.fixed import Fixed
@@ -69,8 +69,9 @@ def fix(
       specmap fix sglang==0.5.9 --patch-dir patches
       specmap fix --explain SPF101
 
-    Exit code 0: nothing to rewrite, or all of it was written; 1: there are rewrites that were
-    not written, or that were refused; 2: the tool or its input failed, or a rewrite did.
+    Exit code 0: nothing is left that fix would change (what is refused does not count); 1: there
+    are rewrites that were not written to the tree; 2: the tool or its input failed, or a rewrite
+    did.
     """
     if explain is not None:
         return Shown(_page(explain))
@@ -109,10 +110,8 @@ def _shown(
     text = render_fix_json(report) if as_json else render_fix(report, screen.width)
     text = diff(report.before, report.after, fixed.prefix) if show_diff else text
     failed = any(attempt.outcome is Outcome.FAILED for attempt in report.attempts)
-    left = [
-        a for a in report.attempts if a.outcome is not Outcome.APPLIED or not fixed.request.write
-    ]
-    return Shown(text, _FAILED if failed else int(bool(left)), None, tuple(notes))
+    left = bool(report.applied) and not fixed.request.write
+    return Shown(text, _FAILED if failed else int(left), None, tuple(notes))
 
 
 def _page(name: str) -> str:
@@ -124,7 +123,5 @@ def _page(name: str) -> str:
     known = {key: rewrite for rewrite in CATALOGUE for key in (rewrite.id, rewrite.name)}
     found = known.get(name) or known.get(name.upper())
     if found is None:
-        near = difflib.get_close_matches(name, known, n=2, cutoff=0.5)
-        hint = f"did you mean {' or '.join(near)}?" if near else "--explain all lists them"
-        raise SpecmapError(f"no rewrite {name!r}; {hint}")
+        raise SpecmapError(f"no rewrite {name!r}; {meant(name, known, '--explain all lists them')}")
     return render_rewrite(found)

@@ -54,19 +54,29 @@ _NAMES = (
 
 def launch_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of a launch; the command gets them as ``launch``, None without any."""
+    return _with_options(function, _launch)
 
+
+def own_launch_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the same options; without a command its text is "", for one that is known otherwise."""
+    return _with_options(function, lambda given: _launch(given, ""))
+
+
+def _with_options(
+    function: Callable[..., Any], read: Callable[[dict[str, Any]], Launch | None]
+) -> Callable[..., Any]:
     @functools.wraps(function)
     def wrapped(*args: Any, **keywords: Any) -> Any:
         given = {name: keywords.pop(name) for name in _NAMES}
-        return function(*args, launch=_launch(given), **keywords)
+        return function(*args, launch=read(given), **keywords)
 
     for option in reversed(_OPTIONS):
         wrapped = option(wrapped)
     return wrapped
 
 
-def _launch(given: dict[str, Any]) -> Launch | None:
-    """Build the launch from the options.
+def _launch(given: dict[str, Any], own: str | None = None) -> Launch | None:
+    """Build the launch from the options; ``own`` is its text where none is given.
 
     Raises:
         SpecmapError: options contradict each other, or a file cannot be read.
@@ -76,6 +86,8 @@ def _launch(given: dict[str, Any]) -> Launch | None:
         return None
     if text is not None and file is not None:
         raise SpecmapError("--args and --args-file both state the command; give one")
+    if text is None and file is None:
+        text = own
     if text is None and file is None:
         raise SpecmapError("these options need a launch command: --args or --args-file")
     for name in ("gpu_memory", "sm", "tp", "concurrency"):
@@ -141,25 +153,28 @@ def judged(
     launch: Launch,
     show: Show,
     *,
-    narrowed: bool,
+    workers: tuple[str, ...] = (),
+    phases: tuple[str, ...] = (),
     platform: str,
     use_cache: bool,
 ) -> Shown:
-    """Return the outcome of a launch in one of the formats.
+    """Return the outcome of a launch in one of the formats; ``phases`` narrows it.
 
     Raises:
         SpecmapError: the format shows no launch, or see ``launched.judge_launch``.
     """
-    from specmap.launched import judge_launch
+    from specmap.launched import judge_launch, narrowed, undecided
 
     if show.name not in _FORMATS:
         raise SpecmapError(f"--format {show.name} draws the map; a launch is shown as text or json")
-    if narrowed:
-        raise SpecmapError("--worker and --phase narrow the map; a launch selects its own worker")
+    if workers:
+        raise SpecmapError("--worker narrows the map; a launch selects its own worker")
+    pipeline.check_phases(phases)
     with show.screen.progress(show.quiet) as progress:
         outcome = judge_launch(
             target, launch, platform=platform, use_cache=use_cache, progress=progress
         )
+    outcome = narrowed(outcome, phases)
     if show.name == "json":
         from specmap.report.outcome_json import render_outcome_json
 
@@ -168,8 +183,9 @@ def judged(
         from specmap.report.outcome_text import render_outcome
 
         text = render_outcome(outcome, show.options)
-    code = _FAILED if outcome.partial else int(outcome.findings)
-    return Shown(text, code, show.file, (outcome.partial,) if outcome.partial else ())
+    open_ = "" if outcome.findings else undecided(outcome)
+    failed = tuple(filter(None, (outcome.partial, open_)))
+    return Shown(text, _FAILED if failed else int(outcome.findings), show.file, failed)
 
 
 @click.command()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ import click
 
 from specmap import __version__, pipeline
 from specmap.errors import SpecmapError
+from specmap.nearest import meant
 from specmap.report.findings import FINDING_FORMATS
 
 if TYPE_CHECKING:
@@ -177,8 +177,7 @@ def explain(rule: str) -> Shown:
     known = {name: r for r in all_rules() for name in (r.id, r.name)}
     found = known.get(rule) or known.get(rule.upper())
     if found is None:
-        near = difflib.get_close_matches(rule, known, n=2, cutoff=0.5)
-        hint = f"did you mean {' or '.join(near)}?" if near else "'specmap rules' lists them"
+        hint = meant(rule, known, "'specmap rules' lists them")
         raise SpecmapError(f"no rule {rule!r}; {hint}")
     return Shown(render_rule(found))
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from specmap.codemap.graph import CodeMap
-from specmap.codemap.outcome import Assumption, Outcome
+from specmap.codemap.outcome import CYCLE, Assumption, Outcome
 from specmap.codemap.verdict import PhaseName, Verdict
 from specmap.errors import SpecmapError
 from specmap.pipeline import Progress, resolved, scan_resolved, unread
@@ -107,6 +107,28 @@ def judge_launch(
         return replace(found, partial=unread(asked.codemap))
 
 
+def narrowed(outcome: Outcome, phases: Sequence[str]) -> Outcome:
+    """Return an outcome with these phases alone; with all where none are named."""
+    if not phases:
+        return outcome
+    workers = tuple(
+        replace(worker, phases=tuple(p for p in worker.phases if p.name in phases))
+        for worker in outcome.workers
+    )
+    return replace(outcome, workers=workers)
+
+
+def undecided(outcome: Outcome) -> str:
+    """Say that no phase of the decode cycle can be told, "" where one can.
+
+    A check before a deployment must not take this for success.
+    """
+    cycle = [p.verdict for w in outcome.workers for p in w.phases if p.name in CYCLE]
+    if set(cycle) - {Verdict.NOT_RUN} != {Verdict.UNKNOWN}:
+        return ""
+    return "no phase of the decode cycle can be told: state what is listed as not known"
+
+
 @contextlib.contextmanager
 def prepared(
     target: str | None,
@@ -182,7 +204,7 @@ def ready(codemap: CodeMap, library: Library, vocabulary: Vocabulary, launch: La
         batch=batch,
         concurrency=launch.concurrency,
         expected=expected,
-        least=_least(evaluator, inputs, fresh),
+        least=least_captured(evaluator, inputs, fresh),
         notes=given.notes,
     )
     return Prepared(codemap, evaluator, words, question, inputs, fresh, sure, models)
@@ -220,7 +242,10 @@ def _inputs(
     platform: str,
 ) -> Inputs:
     from specmap.scan.launch.tables import Inputs
+    from specmap.scan.launch.unknown import unknown_parts
 
+    left_open = {n for n, text in command.env.items() if unknown_parts(text)} - set(launch.env)
+    environment = {n: text for n, text in command.env.items() if n not in left_open}
     values = dict(given.values)
     if launch.tp is not None:
         values[declarations.by_flag["--tp-size"].field] = launch.tp
@@ -231,7 +256,9 @@ def _inputs(
         converters={a.field: a.type_name for a in declarations.arguments},
         unknown_values=given.unknown_values,
         open=given.open,
-        environment={**command.env, **launch.env},
+        environment={**environment, **launch.env},
+        unknown_environment=tuple(sorted(left_open)),
+        rest_unset=not command.sources,
         platform=platform,
         gpu_memory_mib=mib,
         sm=launch.sm,
@@ -260,7 +287,7 @@ def _config(path: Path | None) -> Mapping[str, object] | None:
     return data
 
 
-def _least(
+def least_captured(
     evaluator: Evaluator, inputs: Inputs, fresh: Callable[[Inputs], Evaluator]
 ) -> tuple[int, ...]:
     """Return batch sizes that are captured on every GPU, where the GPU is not known."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import os
 import re
 import shutil
@@ -17,6 +16,7 @@ from specmap.atomic import replacing
 from specmap.codemap.graph import CodeMap
 from specmap.codemap.verdict import PhaseName
 from specmap.errors import OutputError, SpecmapError, TargetError
+from specmap.nearest import meant
 from specmap.report import RENDERERS, RenderOptions
 
 if TYPE_CHECKING:
@@ -200,11 +200,7 @@ def check_names(codemap: CodeMap, workers: Sequence[str], phases: Sequence[str])
 
 
 def _nearest(name: str, known: Sequence[str]) -> str:
-    lowered = {candidate.lower(): candidate for candidate in known}
-    near = difflib.get_close_matches(name.lower(), lowered, n=3, cutoff=0.5)
-    if near:
-        return f"did you mean {' or '.join(lowered[found] for found in near)}?"
-    return f"there are: {', '.join(known) or 'none'}"
+    return meant(name, known, f"there are: {', '.join(known) or 'none'}")
 
 
 def render(codemap: CodeMap, name: str, options: RenderOptions) -> bytes:

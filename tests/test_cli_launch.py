@@ -23,6 +23,7 @@ from specmap.launched import Launch, judge_launch, read_expectations
         (("--args", ""), "no server is started in this text"),
         (("--args", "--tp 2", "--worker", "EAGLEWorker"), "a launch selects its own worker"),
         (("--args", "--tp 2", "--format", "svg"), "a launch is shown as text or json"),
+        (("--args", "--tp 2", "--phase", "verfy"), "no phase 'verfy'; did you mean verify?"),
     ],
 )
 def test_bad_options_are_exit_code_2(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+
+from specmap.nearest import meant
 
 _NAMES = {str: "a string", int: "a whole number", bool: "true or false", list: "a list of strings"}
 
@@ -34,8 +35,7 @@ def problems(table: Mapping[str, object], keys: Mapping[str, Key]) -> Iterator[s
 
 
 def _unknown(name: str, keys: Mapping[str, Key]) -> str:
-    near = difflib.get_close_matches(name, keys, n=1)
-    return f"unknown key; did you mean {near[0]}?" if near else f"unknown key; {_listed(keys)}"
+    return f"unknown key; {meant(name, keys, _listed(keys), 1)}"
 
 
 def _listed(names: Mapping[str, Key]) -> str:

@@ -164,7 +164,8 @@ def _missing(
     told = [
         f"{reason} ({words.options[reason]})" for reason in sorted(reasons & set(words.options))
     ]
-    return (*told, *sorted(reasons - set(words.options)))
+    rest = sorted(reasons - set(words.options))
+    return (*told, *(f"{r} (--env)" if r.startswith("env ") else r for r in rest))
 
 
 def _settings(facts: LaunchFacts, workers: Sequence[WorkerOutcome]) -> tuple[Fact, ...]:

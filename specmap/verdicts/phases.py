@@ -8,7 +8,7 @@ from specmap.codemap.condition import Atom, Condition, any_of, atoms_of
 from specmap.codemap.graph import Phase
 from specmap.codemap.outcome import BatchRange, PhaseOutcome, TermSource, TermValue
 from specmap.codemap.verdict import SinkKind, Verdict
-from specmap.verdicts.settling import deciding, open_atoms, residual, settled
+from specmap.verdicts.settling import deciding, ended, open_atoms, residual, settled
 from specmap.verdicts.sizes import Sizes
 from specmap.verdicts.truths import Truths
 
@@ -127,17 +127,7 @@ class Judge:
             return self.value(atom, size).value
 
         ends = {kind: settled(residual(term, value)) for kind, term in left.items()}
-        graph, piecewise = ends[SinkKind.GRAPH], ends[SinkKind.PIECEWISE]
-        eager = ends[SinkKind.EAGER]
-        if graph is None or piecewise is None or eager is None:
-            return Verdict.UNKNOWN
-        if graph + piecewise + eager > 1:
-            return Verdict.UNKNOWN
-        if graph:
-            return Verdict.GRAPH
-        if piecewise:
-            return Verdict.PIECEWISE
-        return Verdict.EAGER if eager else Verdict.NOT_RUN
+        return ended(ends[SinkKind.GRAPH], ends[SinkKind.PIECEWISE], ends[SinkKind.EAGER])
 
     # Why
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import reduce
+from operator import and_, or_
 
 from specmap.codemap.condition import (
     FALSE,
@@ -18,9 +20,13 @@ from specmap.codemap.condition import (
     simplify,
     substitute,
 )
+from specmap.codemap.verdict import Verdict
 
 Value = Callable[[Atom], bool | None]
 Rank = Callable[[Atom], int]
+
+# As many tests as ``simplify`` gives to boolean.py.
+_TRIED = 8
 
 
 def residual(term: Condition, value: Value) -> Condition:
@@ -34,8 +40,46 @@ def residual(term: Condition, value: Value) -> Condition:
 
 
 def settled(term: Condition) -> bool | None:
-    """Return the truth of a residual condition, or None."""
-    return evaluate(term, {})
+    """Return the truth of a residual condition, or None.
+
+    Over few tests every setting is tried, because simplifying misses some that always hold.
+    """
+    known = evaluate(term, {})
+    atoms = list(dict.fromkeys(atoms_of(term))) if known is None else []
+    if not 2 <= len(atoms) <= _TRIED:
+        return known
+    rows = (1 << (1 << len(atoms))) - 1
+    columns = {atom: _column(place, len(atoms)) for place, atom in enumerate(atoms)}
+    held = _rows(term, columns, rows)
+    return True if held == rows else False if held == 0 else None
+
+
+def ended(graph: bool | None, piecewise: bool | None, eager: bool | None) -> Verdict:
+    """Return the verdict of a phase from the truths of its three ends.
+
+    Ends exclude each other: two at once mean that the map cannot tell.
+    """
+    if graph is None or piecewise is None or eager is None or graph + piecewise + eager > 1:
+        return Verdict.UNKNOWN
+    if graph:
+        return Verdict.GRAPH
+    if piecewise:
+        return Verdict.PIECEWISE
+    return Verdict.EAGER if eager else Verdict.NOT_RUN
+
+
+def _column(place: int, count: int) -> int:
+    """Return the settings in which a test holds, one bit for each of all settings."""
+    return sum(1 << row for row in range(1 << count) if row >> place & 1)
+
+
+def _rows(term: Condition, columns: Mapping[Atom, int], rows: int) -> int:
+    if isinstance(term, Leaf):
+        return columns[term.atom]
+    if isinstance(term, Not):
+        return rows ^ _rows(term.term, columns, rows)
+    held = [_rows(inner, columns, rows) for inner in term.terms]
+    return reduce(and_, held, rows) if isinstance(term, All) else reduce(or_, held, 0)
 
 
 def deciding(term: Condition, value: Value, rank: Rank) -> tuple[Atom, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from dataclasses import dataclass
 
@@ -10,6 +9,7 @@ from specmap.codemap.graph import CodeMap, Phase, Worker
 from specmap.codemap.source import qualname_of
 from specmap.codemap.verdict import PhaseName
 from specmap.errors import SpecmapError
+from specmap.nearest import meant
 
 _LINE = re.compile(r"(?P<file>.+\.py):(?P<line>\d+)")
 
@@ -65,8 +65,7 @@ def _file(codemap: CodeMap, name: str) -> str:
         return found[0]
     if found:
         raise SpecmapError(f"{name} may be {' or '.join(found[:4])}; give more of its path")
-    near = difflib.get_close_matches(wanted, [f.rpartition("/")[2] for f in files], n=2)
-    hint = f"did you mean {' or '.join(near)}?" if near else "the map was built without it"
+    hint = meant(wanted, [f.rpartition("/")[2] for f in files], "the map was built without it")
     raise SpecmapError(f"no file {name} in the map of {codemap.target}; {hint}")
 
 
@@ -80,6 +79,5 @@ def _symbol(codemap: CodeMap, text: str) -> str:
         raise SpecmapError(f"{text} may be {' or '.join(map(qualname_of, found[:4]))}; say which")
     workers = [f"{w.name}.{p}" for w in codemap.workers for p in PhaseName]
     names = [*workers, *map(qualname_of, sorted(ids))]
-    near = difflib.get_close_matches(text, names, n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(near)}?" if near else "name WORKER.PHASE or FILE:LINE"
+    hint = meant(text, names, "name WORKER.PHASE or FILE:LINE")
     raise SpecmapError(f"nothing is called {text} in the map of {codemap.target}; {hint}")

@@ -128,12 +128,12 @@ def test_an_argument_that_only_warns() -> None:
 @pytest.mark.parametrize(
     ("flag", "release", "says"),
     [
-        ("--cuda-graph-max-bs", "0.5.20", "last in 0.5.18, gone in 0.5.20"),
+        ("--cuda-graph-max-bs", "0.5.20", "last in 0.5.19, gone in 0.5.20"),
         ("--cuda-graph-max-bs", "0.5.20", "--cuda-graph-max-bs-decode in 0.5.14"),
         ("--piecewise-cuda-graph-tokens", "0.5.20", "--cuda-graph-bs-prefill in 0.5.14"),
         ("--enable-piecewise-cuda-graph", "0.5.14", "last in 0.5.13, gone in 0.5.14"),
         ("--enable-piecewise-cuda-graph", "0.5.3", "added in 0.5.4"),
-        ("--speculative-dflash-draft-window-size", "0.5.20", "last in 0.5.18"),
+        ("--speculative-dflash-draft-window-size", "0.5.20", "last in 0.5.19"),
         ("--speculative-draft-window-size", "0.5.11", "added in 0.5.12"),
         ("--attn-dp-size", "0.5.20", "added in 0.5.22"),
         ("--enable-double-sparsity", "0.5.23", "last in 0.5.10"),

@@ -72,3 +72,20 @@ def test_a_plain_model_that_the_command_rules_out_is_not_assumed() -> None:
     """0.5.12 needs MLA for this backend: nothing is said that only a plain model would say."""
     found = alone("0.5.12", CHAIN_TEXT + "--attention-backend trtllm_mla")
     assert found.refusal is None
+
+
+@pytest.mark.parametrize("before", ["SGLANG_ENABLE_SPEC_V2=$V2 ", "source env.sh\n"])
+def test_a_variable_that_the_text_leaves_open_is_asked_for(before: str) -> None:
+    """0.5.9 selects its second worker by this variable (``spec_info.py``)."""
+    found = alone("0.5.9", f"{before}python -m sglang.launch_server {CHAIN_TEXT}")
+    assert {worker.name for worker in found.workers} == {"EAGLEWorker", "EAGLEWorkerV2"}
+    assert not any(worker.certain for worker in found.workers)
+    assert "env SGLANG_ENABLE_SPEC_V2 (--env)" in found.missing
+
+
+@pytest.mark.parametrize("release", ["0.5.9", "0.5.23"])
+def test_a_command_without_its_model_is_not_refused(release: str) -> None:
+    found = alone(release, CHAIN_TEXT.removeprefix("--model-path some/model "))
+    assert found.refusal is None
+    assert "EAGLEWorkerV2" in {worker.name for worker in found.workers}
+    assert f"--model-path is not given; SGLang {release} requires it" in found.notes

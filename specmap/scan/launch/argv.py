@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, NoReturn
 
+from specmap.nearest import nearest
 from specmap.scan.launch.arguments import Argument, Declarations
 from specmap.scan.launch.unknown import ArgumentError, Unknown, Value, is_open, unknown_parts
 
@@ -24,7 +24,8 @@ class Given:
     """What a command line says, by field.
 
     ``values`` holds what is known and ``unknown_values`` the text of what is not; a field
-    is in one of them or in neither. ``flags`` is each field's argument as it was written.
+    is in one of them or in neither; a required one that is not given is unknown. ``flags`` is
+    each field's argument as it was written.
     ``open`` names what may give further arguments (an unresolved ``$EXTRA_ARGS``, a config
     file that is not there): while it is not empty, a field that is not given is unknown.
     """
@@ -113,21 +114,9 @@ class _Collected:
             self.notes.append(f"{names} may give more arguments; taken to repeat none given here")
         for argument in self.declarations.arguments:
             if argument.required and argument.field not in self.values and not self.open:
+                unknown[argument.field] = f"<{argument.flags[0].lstrip('-')}>"
                 self.notes.append(f"{argument.flags[0]} is not given; {self.release} requires it")
         return Given(known, unknown, self.flags, tuple(self.open), tuple(self.notes))
-
-
-def nearest(name: str, known: Iterable[str]) -> list[str]:
-    """Return up to three known names that begin with ``name`` or look most like it."""
-    wanted = _plain(name)
-    plain = {_plain(known_name): known_name for known_name in sorted(known)}
-    begun = [found for found in sorted(plain, key=len) if wanted and found.startswith(wanted)]
-    close = difflib.get_close_matches(wanted, sorted(plain), n=3, cutoff=0.6)
-    return [plain[found] for found in dict.fromkeys((*close, *begun))][:3]
-
-
-def _plain(name: str) -> str:
-    return name.lstrip("-").replace("_", "-")
 
 
 def _register(parser: _Parser, argument: Argument, collected: _Collected) -> None:

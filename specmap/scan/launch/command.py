@@ -6,7 +6,7 @@ all that copying does to them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from specmap.errors import SpecmapError
@@ -47,11 +47,22 @@ def read(
     if not found:
         ways = [f"python -m {name}" for name in sorted(names.launchers)]
         ways += [*sorted(names.programs), *(f"{name}(...)" for name in sorted(names.calls))]
+        wrong = manifest.broken(text)
         raise CommandError(
-            f"no server is started in this text: expected {', '.join(ways)}, arguments alone "
+            (f"this is no valid YAML ({wrong}), and " if wrong else "")
+            + f"no server is started in this text: expected {', '.join(ways)}, arguments alone "
             "(--name value), or a YAML config"
         )
-    return tuple(replace(command, notes=(*notes, *command.notes)) for command in found)
+    return tuple(replace(c, notes=(*notes, *c.notes, *_open_notes(c))) for c in found)
+
+
+def _open_notes(command: Command) -> Iterator[str]:
+    """Say what may set further variables, and which option states one."""
+    if command.sources:
+        yield (
+            f"{', '.join(command.sources)} may set more variables, none that the text sets itself; "
+            "--env NAME=VALUE states one"
+        )
 
 
 def choose(commands: Sequence[Command], number: int | None = None) -> Command:

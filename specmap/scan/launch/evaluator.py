@@ -224,7 +224,7 @@ class Evaluator:
         try:
             node = ast.parse(text, mode="eval").body
         except SyntaxError:
-            return Answer(text, None, ("no expression",), (), ())
+            return Answer(text, None, ("a running server: no test in the source",), (), ())
         machine.reads = []
         value = self._ask(
             lambda: truth_of(machine, machine.evaluate(node, self._scope(node, file, line)))

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 
+from specmap.nearest import nearest
 from specmap.scan.launch import manifest
 from specmap.scan.launch.arguments import Declarations
-from specmap.scan.launch.argv import Given, History, nearest, no_history, parse
+from specmap.scan.launch.argv import Given, History, no_history, parse
 from specmap.scan.launch.servers import Command
 from specmap.scan.launch.unknown import ArgumentError, Unknown, Value
 from specmap.scan.vocabulary import ArgumentNames

@@ -20,11 +20,14 @@ from specmap.scan.vocabulary import ArgumentNames
 
 _ENTRY = ("entrypoint", "command", "args")
 _ENVIRONMENT = ("env", "environment")
+_SOURCES = ("envFrom", "env_file")
 _SHELLS = re.compile(r"(?:.*/)?(?:ba|da|z|k)?sh")
 _CONFIG_KEY = re.compile(r"[A-Za-z][\w-]*")
 # Helm: {{ .Values.tp }} is a value that is not known; lines with nothing else are control.
 _TEMPLATE = re.compile(r"\{\{-?\s*\.?([A-Za-z][\w.]*)[^{}]*\}\}")
 _TEMPLATE_LINE = re.compile(r"\s*\{\{[^{}]*\}\}\s*")
+# A key at the beginning of a line, as no shell command has it.
+_LOOKS = re.compile(r"^[ \t-]*[A-Za-z][\w-]*:(?:[ \t]|$)", re.M)
 _REFERENCE = re.compile(r"\$\(([A-Za-z_]\w*)\)")
 
 
@@ -45,6 +48,21 @@ def _loaded(text: str) -> list[Any] | None:
         return list(yaml.safe_load_all(text))
     except (yaml.YAMLError, ValueError, RecursionError):
         return None
+
+
+def broken(text: str) -> str:
+    """Say where a text that looks like YAML is none, "" where it is YAML or does not look so."""
+    if not _LOOKS.search(text) or "{{" in text:
+        return ""
+    try:
+        list(yaml.safe_load_all(text))
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+        return f"{where}{error.problem or error.context}"
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        return str(error)
+    return ""
 
 
 def servers(text: str, names: ArgumentNames, env: Mapping[str, str]) -> list[Command]:
@@ -84,11 +102,9 @@ def _of_container(
     container: Mapping[Any, Any], names: ArgumentNames, env: Mapping[str, str]
 ) -> list[Command]:
     own = dict(env)
-    notes: list[str] = []
     for key in _ENVIRONMENT:
-        own |= _environment(container.get(key), notes)
-    if container.get("envFrom") or container.get("env_file"):
-        notes.append("variables from other objects or files (envFrom, env_file) are not known")
+        own |= _environment(container.get(key))
+    sources = tuple(key for key in _SOURCES if container.get(key))
     words: list[str] = []
     for key in _ENTRY:
         words += _words(container.get(key), own)
@@ -98,10 +114,10 @@ def _of_container(
         found = in_shell(script, names, own)
     if not found and isinstance(container.get("command"), str):
         found = in_shell(str(container["command"]), names, own)
-    return [replace(command, notes=(*notes, *command.notes)) for command in found]
+    return [replace(command, sources=(*sources, *command.sources)) for command in found]
 
 
-def _environment(node: Any, notes: list[str]) -> dict[str, str]:
+def _environment(node: Any) -> dict[str, str]:
     """Return the variables of ``{A: 1}``, ``[A=1]`` or ``[{name: A, value: 1}]``.
 
     A value from elsewhere (``valueFrom``, no value) is a reference to itself: not known.
@@ -120,7 +136,6 @@ def _environment(node: Any, notes: list[str]) -> dict[str, str]:
             found[name] = str(value).lower() if isinstance(value, bool) else str(value)
         else:
             found[name] = f"${name}"
-            notes.append(f"the value of {name} is not in the text")
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from specmap.scan.launch.shell import Run, run
@@ -18,7 +18,7 @@ _MENTIONING = frozenset({"echo", "printf", "grep", "pgrep", "pkill"})
 # How deep scripts inside scripts are read: ssh, docker exec, bash -c.
 _DEPTH = 4
 _ENV_OPTIONS = ("-e", "--env")
-_ENV_OPTION = re.compile(r"(?:--env=|-e)([A-Za-z_]\w*)=(.*)", re.S)
+_ENV_OPTION = re.compile(r"(?:--env=|-e)([A-Za-z_]\w*)(?:=(.*))?", re.S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,9 @@ class Command:
     (``unknown.unknown_parts`` finds them); ``env`` is the environment that the text sets.
     ``model`` is the model as named, None if it is not. ``fields`` holds the keywords of a
     Python call and ``config`` the contents of a YAML config, each by name. ``files`` are
-    the files that the text itself writes. ``line`` counts from 1.
+    the files that the text itself writes. ``line`` counts from 1. ``sources`` names what may
+    set further variables (``source env.sh``, ``--env-file``): while it is not empty, one that
+    ``env`` lacks is not known.
     """
 
     argv: tuple[str, ...] = ()
@@ -40,6 +42,7 @@ class Command:
     config: Mapping[str, object] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
     line: int = 1
+    sources: tuple[str, ...] = ()
 
 
 def in_shell(
@@ -70,9 +73,15 @@ def _of_run(command: Run, names: ArgumentNames, depth: int) -> list[Command]:
             line=c.line + command.line - 1,
             notes=(*notes, *c.notes),
             files=dict(command.files) | dict(c.files),
+            sources=tuple(dict.fromkeys((*_seen(command), *c.sources))),
         )
         for c in found
     ]
+
+
+def _seen(command: Run) -> tuple[str, ...]:
+    """Return what was sourced before a command; a container does not see the caller's own."""
+    return () if {_base(word) for word in command.words} & _ISOLATED else command.sourced
 
 
 def _is_script(word: str, names: ArgumentNames) -> bool:
@@ -91,16 +100,23 @@ def in_words(words: Sequence[str], names: ArgumentNames, env: Mapping[str, str])
     notes: list[str] = []
     if _is_program(words, start, names):
         argv = _program_argv(argv, names, notes)
-    if "--env-file" in before or any(word.startswith("--env-file=") for word in before):
-        notes.append("the variables of an --env-file are not known")
     return [
         Command(
             argv=tuple(argv),
             env=_passed_on(before, env),
             model=model_in(argv, names),
             notes=tuple(notes),
+            sources=tuple(_env_files(before)),
         )
     ]
+
+
+def _env_files(words: Sequence[str]) -> Iterator[str]:
+    for word, following in zip(words, (*words[1:], ""), strict=True):
+        if word == "--env-file":
+            yield f"--env-file {following}"
+        elif word.startswith("--env-file="):
+            yield word
 
 
 def _launcher_end(words: Sequence[str], names: ArgumentNames) -> int | None:
@@ -153,10 +169,11 @@ def _passed_on(words: Sequence[str], env: Mapping[str, str]) -> dict[str, str]:
     for index, word in enumerate(words):
         before = words[index - 1] if index else ""
         option = _ENV_OPTION.fullmatch(word)
+        option = option if option and (option[2] is not None or not takes_any) else None
         match = option or _ASSIGNMENT.fullmatch(word)
         takes_any = takes_any or _base(before) == "env"
         if match and (option or takes_any or before in _ENV_OPTIONS):
-            found[match[1]] = match[2]
+            found[match[1]] = env.get(match[1], f"${match[1]}") if match[2] is None else match[2]
         elif before in _ENV_OPTIONS and word.isidentifier():
             found[word] = env.get(word, f"${word}")
     return found

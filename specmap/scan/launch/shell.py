@@ -16,13 +16,18 @@ _OPENING = frozenset({"if", "for", "while", "until", "case"})
 _CLOSING = frozenset({"fi", "done", "esac"})
 _LEADING = frozenset({"then", "else", "elif", "do", "{", "}", "!", "time", *_OPENING, *_CLOSING})
 _EXPORTS = frozenset({"export", "setenv", "declare", "typeset", "readonly", "local"})
+_TESTS = frozenset({"[", "[[", "test"})
+_SOURCES = frozenset({"source", "."})
+# What `source` most often reads: Python's and conda's own scripts set nothing that a server reads.
+_HARMLESS = ("activate", "conda.sh")
 
 
 @dataclass(slots=True)
 class Run:
     """A command with its words expanded, and the environment that the script has exported.
 
-    ``unexported`` holds variables that are set but not exported and that no word refers to.
+    ``unexported`` holds variables that are set but not exported and that no word refers to;
+    ``sourced`` the commands before it that may have set any other variable.
     """
 
     line: int
@@ -32,23 +37,39 @@ class Run:
     files: Mapping[str, str]
     unexported: tuple[str, ...]
     notes: tuple[str, ...]
+    sourced: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
 class _State:
-    """What is known at one point; a variable that a branch or loop sets is not known."""
+    """What is known at one point; a variable that a branch or loop sets is not known.
+
+    ``tested``: the command runs only where a test before it holds (``[ -n "$A" ] && export B``).
+    """
 
     known: dict[str, list[str]] = field(default_factory=dict)
     exported: set[str] = field(default_factory=set)
     branched: set[str] = field(default_factory=set)
     used: set[str] = field(default_factory=set)
     files: dict[str, str] = field(default_factory=dict)
+    sourced: list[str] = field(default_factory=list)
     depth: int = 0
+    asked: bool = False
+    tested: bool = False
+
+    @property
+    def maybe(self) -> bool:
+        """Whether the command at this point runs only under a condition."""
+        return self.tested or self.depth > 0
+
+    def forget(self, name: str) -> None:
+        """Make a variable unknown for good."""
+        self.branched.add(name)
+        self.known.pop(name, None)
 
     def assign(self, name: str, add: str, values: list[str], is_array: bool) -> None:
-        if self.depth:
-            self.branched.add(name)
-            self.known.pop(name, None)
+        if self.maybe:
+            self.forget(name)
         elif name in self.branched:
             return
         elif add and name in self.known:
@@ -72,6 +93,7 @@ def run(text: str, env: Mapping[str, str]) -> list[Run]:
     found = []
     for simple in _joined(simples):
         command = _strip_keywords(simple, state)
+        _follow(simple, state)
         words, local = _assignments(command, state)
         for target in command.outputs:
             for document in command.documents:
@@ -81,7 +103,11 @@ def run(text: str, env: Mapping[str, str]) -> list[Run]:
             _export(expanded, state)
             continue
         if expanded[:1] == ("unset",):
-            state.exported -= set(expanded[1:])
+            _unset(expanded[1:], state)
+            continue
+        if len(expanded) > 1 and expanded[0] in _SOURCES:
+            if not expanded[1].endswith(_HARMLESS):
+                state.sourced.append(" ".join(expanded[:2]))
             continue
         if not words and not command.documents:
             continue
@@ -89,8 +115,9 @@ def run(text: str, env: Mapping[str, str]) -> list[Run]:
         quiet = sorted(set(state.known) - state.exported - state.used - set(local))
         env_here = state.env() | local
         found.append(
-            Run(simple.line, expanded, env_here, documents, state.files, tuple(quiet), notes)
-        )
+            Run(simple.line, expanded, env_here, documents, state.files, tuple(quiet), notes,
+                tuple(dict.fromkeys(state.sourced)))
+        )  # fmt: skip
     return _with_join_notes(found, simples)
 
 
@@ -114,6 +141,14 @@ def _with_join_notes(found: list[Run], simples: list[Simple]) -> list[Run]:
         if command.line in joined:
             command.notes = (*command.notes, note)
     return found
+
+
+def _follow(simple: Simple, state: _State) -> None:
+    """Tell whether a test stands before the command in its ``&&`` and ``||`` list."""
+    joined = simple.before in ("&&", "||")
+    state.tested = joined and (state.tested or state.asked or simple.before == "||")
+    is_test = bool(simple.words) and literal(simple.words[0]) in _TESTS
+    state.asked = is_test or (joined and state.asked)
 
 
 def _strip_keywords(simple: Simple, state: _State) -> Simple:
@@ -175,8 +210,18 @@ def _export(words: tuple[str, ...], state: _State) -> None:
             continue
         if equals:
             state.assign(name.removesuffix("+"), "", [value], is_array=False)
+        if exports and state.maybe and name not in state.exported:
+            state.forget(name)
         if exports:
             state.exported.add(name)
+
+
+def _unset(names: tuple[str, ...], state: _State) -> None:
+    for name in names:
+        if state.maybe:
+            state.forget(name)
+        else:
+            state.exported.discard(name)
 
 
 def _joined_text(word: Word, state: _State) -> str:

@@ -39,7 +39,8 @@ class Inputs:
     further fields, and one that is not given is unknown.
 
     ``environment`` maps variables to their text, or to ``None`` for one that is known to be
-    unset; with ``rest_unset`` all others are unset too. ``gpu_memory_mib`` is the least
+    unset; those of ``unknown_environment`` have a value that is not known, and with
+    ``rest_unset`` all others are unset. ``gpu_memory_mib`` is the least
     memory of the GPUs, in MiB; ``sm`` is the compute capability times ten (90 for Hopper).
     """
 
@@ -48,6 +49,7 @@ class Inputs:
     unknown_values: Mapping[str, str] = field(default_factory=dict)
     open: tuple[str, ...] = ()
     environment: Mapping[str, str | None] = field(default_factory=dict)
+    unknown_environment: tuple[str, ...] = ()
     rest_unset: bool = True
     platform: str = "cuda"
     gpu_memory_mib: float | None = None
@@ -95,6 +97,8 @@ class Tables:
             machine.blank = dict.fromkeys(self.words.config_classes, (NAME_OF_MODEL,))
         for name, value in inputs.environment.items():
             machine.environment.slots[name] = value
+        for name in inputs.unknown_environment:
+            machine.environment.slots[name] = Unknown((f"env {name}",))
 
     def _platform(self, name: str, platform: str) -> None:
         before = self._replaced.get(name)

@@ -107,6 +107,96 @@ def test_a_variable_that_a_branch_sets_is_unknown() -> None:
     assert one(text).argv == ("--tp", "$TP")
 
 
+SERVER = "python -m sglang.launch_server --tp 8"
+POD_OF_ANOTHER = """
+spec:
+  containers:
+  - command: [python3, -m, sglang.launch_server, --tp, "8"]
+    env:
+    - name: A
+      valueFrom: {configMapKeyRef: {name: graphs, key: a}}
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"A=$B {SERVER}",
+        f"export A=${{B:-1}}\n{SERVER}",
+        f"docker run -e A img {SERVER}",
+        f"docker run --env=A img {SERVER}",
+        f"docker run -eA img {SERVER}",
+        f"if [ $1 = on ]; then\n  export A=1\nfi\n{SERVER}",
+        f"A=1\nif [ $1 = on ]; then\n  export A\nfi\n{SERVER}",
+        f"export A=1\nif [ $1 = off ]; then unset A; fi\n{SERVER}",
+        f'[ -n "$1" ] && export A=1\n{SERVER}',
+        f"grep -q on flags || export A=1\n{SERVER}",
+        POD_OF_ANOTHER,
+    ],
+)
+def test_a_variable_that_the_text_leaves_open(text: str) -> None:
+    """Its value refers to what is not there: it is neither set nor unset."""
+    command = one(text)
+    assert unknown_parts(command.env["A"])
+    assert command.argv == ("--tp", "8")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"cd /work && export A=1 && {SERVER}",
+        f'[ -n "$1" ] && B=1\nexport A=1\n{SERVER}',
+        f"if true; then B=1; fi\nA=1 {SERVER}",
+    ],
+)
+def test_a_variable_that_is_set_beside_a_test(text: str) -> None:
+    assert one(text).env["A"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("text", "sources"),
+    [
+        (f"source env.sh\n{SERVER}", ("source env.sh",)),
+        (f". ./env.sh && {SERVER}", (". ./env.sh",)),
+        (f"docker run --env-file a.env img {SERVER}", ("--env-file a.env",)),
+        (f"docker run --env-file=a.env img {SERVER}", ("--env-file=a.env",)),
+        (POD_OF_ANOTHER.replace("env:", "envFrom:"), ("envFrom",)),
+        (f"source venv/bin/activate\n{SERVER}", ()),
+        (f"source env.sh\ndocker run img {SERVER}", ()),
+        (SERVER, ()),
+    ],
+)
+def test_what_may_set_more_variables(text: str, sources: tuple[str, ...]) -> None:
+    command = one(text)
+    assert command.sources == sources
+    assert [note for note in command.notes if "--env NAME=VALUE" in note] == [
+        f"{source} may set more variables, none that the text sets itself; "
+        "--env NAME=VALUE states one"
+        for source in sources
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ("model-path: m\n  tp: 8\n", "line 2, column 5: mapping values are not allowed here"),
+        ("model-path: m\ntp: [8\n", "line 3, column 1: expected ',' or ']'"),
+        ("\ttp: 8\n", "cannot start any token"),
+    ],
+)
+def test_yaml_that_is_badly_formed_is_named(text: str, where: str) -> None:
+    with pytest.raises(CommandError) as refused:
+        one(text)
+    assert f"this is no valid YAML ({where.partition('cannot')[0]}" in str(refused.value)
+    assert where in str(refused.value)
+
+
+def test_a_text_that_is_no_yaml_at_all_is_not_called_that() -> None:
+    with pytest.raises(CommandError) as refused:
+        one("echo hello world")
+    assert "YAML (" not in str(refused.value)
+
+
 @pytest.mark.parametrize(
     ("text", "note"),
     [
@@ -199,7 +289,7 @@ def test_containers(text: str) -> None:
 def test_a_value_from_elsewhere() -> None:
     command = one(COMPOSE)
     assert command.env["TOKEN"] == "$TOKEN"
-    assert "the value of TOKEN is not in the text" in command.notes
+    assert unknown_parts(command.env["TOKEN"])
 
 
 def test_a_helm_template() -> None:

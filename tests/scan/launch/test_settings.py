@@ -146,6 +146,12 @@ def test_environment_variables(
         assert fact.reasons == ("env FAST",)
 
 
+def test_a_variable_whose_value_is_not_known(tmp_path: Path) -> None:
+    inputs = Inputs(unknown_environment=("FAST",))
+    fact = launch(tmp_path, READ, files=ENVIRON, inputs=inputs).facts().facts["c"]
+    assert (fact.known, fact.reasons) == (False, ("env FAST",))
+
+
 def test_a_variable_that_the_code_sets(tmp_path: Path) -> None:
     body = "from sglang.srt.environ import envs\nenvs.FAST.set(1)\nself.c = envs.FAST.is_set()"
     facts = launch(tmp_path, body, files=ENVIRON).facts()
