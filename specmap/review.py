@@ -14,13 +14,15 @@ from specmap.codemap.rule import Rule
 from specmap.codemap.source import qualname_of
 from specmap.compare.diff import compare_maps
 from specmap.compare.model import MapDiff
-from specmap.compare.renames import find_renames
+from specmap.compare.renames import Renames, find_renames
 from specmap.config import Config, find_config
 from specmap.errors import TargetError
 from specmap.lint import baseline, rulebook
-from specmap.lint.engine import Choice, choose, lint_map
+from specmap.lint.engine import Choice, choose, lint_map, order
 from specmap.lint.known import Before, accept, known_of
+from specmap.lint.losses import GRAPH_LOST, with_losses
 from specmap.lint.suppress import COMMENT_RULES
+from specmap.lint.suppress import apply as suppress
 from specmap.report.findings import FINDING_FORMATS
 
 if TYPE_CHECKING:
@@ -62,12 +64,13 @@ class Review:
 
 
 def all_rules() -> tuple[Rule, ...]:
-    """Return every rule there is: about comments, our own, and those of installed packs.
+    """Return every rule there is: built in, our own, and those of installed packs.
 
     Raises:
         RulesError: a declaration is wrong.
     """
-    return tuple(sorted((*COMMENT_RULES, *rulebook.load()), key=lambda rule: rule.id))
+    built_in = (*COMMENT_RULES, GRAPH_LOST)
+    return tuple(sorted((*built_in, *rulebook.load()), key=lambda rule: rule.id))
 
 
 def lint_tree(request: Request, progress: pipeline.Progress | None = None) -> Review:
@@ -76,26 +79,43 @@ def lint_tree(request: Request, progress: pipeline.Progress | None = None) -> Re
     Raises:
         SpecmapError: the target, the base, the rules or the configuration cannot be used.
     """
-    rules = all_rules()
     cwd = request.cwd or Path.cwd()
     target = request.target or pipeline.local_target(cwd)
     with pipeline.resolved(target, cwd=cwd, use_cache=request.use_cache, progress=progress) as tree:
-        local = tree.checkout.label.startswith("path:")
-        config = find_config(
-            tree.checkout.root if local else cwd,
-            rules,
-            platforms=pipeline.PLATFORMS,
-            formats=FINDING_FORMATS,
-        )
-        platform = request.platform or config.platform or "cuda"
-        chosen = choose(rules, _choice(request, config))
+        return lint_resolved(tree, request, progress)
+
+
+def lint_resolved(
+    tree: pipeline.Resolved,
+    request: Request,
+    progress: pipeline.Progress | None = None,
+    codemap: CodeMap | None = None,
+) -> Review:
+    """Lint a tree that was found; ``codemap`` is its map where the caller has it.
+
+    Raises:
+        SpecmapError: the base, the rules or the configuration cannot be used.
+    """
+    rules = all_rules()
+    cwd = request.cwd or Path.cwd()
+    local = tree.checkout.label.startswith("path:")
+    config = find_config(
+        tree.checkout.root if local else cwd,
+        rules,
+        platforms=pipeline.PLATFORMS,
+        formats=FINDING_FORMATS,
+    )
+    platform = request.platform or config.platform or "cuda"
+    chosen = choose(rules, _choice(request, config))
+    if codemap is None:
         codemap = pipeline.scan_resolved(tree, platform=platform, progress=progress)
-        source = _source(tree.checkout.root, codemap)
-        report = lint_map(codemap, chosen, source=source, known=rules)
-        if request.base is not None:
-            base = _base(request.base, tree.checkout, cwd)
-            report = _since(report, codemap, base, chosen, rules, request, platform, progress)
-        prefix = _prefix(tree.checkout.root, cwd) if local else ""
+    source = _source(tree.checkout.root, codemap)
+    report = lint_map(codemap, chosen, source=source, known=rules)
+    if request.base is not None:
+        now = _Side(codemap, source, chosen, rules)
+        base = _base(request.base, tree.checkout, cwd)
+        report = _since(report, now, base, request, platform, progress)
+    prefix = _prefix(tree.checkout.root, cwd) if local else ""
     report, written = _against_baseline(report, request, config)
     return Review(report, config, source, prefix, pipeline.unread(codemap), written)
 
@@ -166,28 +186,49 @@ def _base(base: str, checkout: Checkout, cwd: Path) -> tuple[str, Path]:
     return f"git:{gitrepo.common_ancestor(repository, base, head) or base}", folder
 
 
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """One side of a comparison: map and source, and the rules chosen and known."""
+
+    codemap: CodeMap
+    source: Callable[[str], str | None]
+    chosen: Sequence[Rule]
+    rules: Sequence[Rule]
+
+
 def _since(
     report: LintReport,
-    codemap: CodeMap,
+    now: _Side,
     base: tuple[str, Path],
-    chosen: Sequence[Rule],
-    rules: Sequence[Rule],
     request: Request,
     platform: str,
     progress: pipeline.Progress | None,
 ) -> LintReport:
-    """Mark what the base has too; a rule that fails on the base is reported as well."""
+    """Mark what the base has too, and explain lost graphs; rules that fail there count too."""
     target, cwd = base
     with pipeline.resolved(target, cwd=cwd, use_cache=request.use_cache, progress=progress) as tree:
         old = pipeline.scan_resolved(tree, platform=platform, progress=progress)
         source = _source(tree.checkout.root, old)
-        was = lint_map(old, chosen, source=source, known=rules)
-    before = Before(
-        known_of(replace(was, findings=was.new)), find_renames(old, codemap), _held(old)
-    )
-    report = accept(report, before, f"in {was.target}", _held(codemap))
+        was = lint_map(old, now.chosen, source=source, known=now.rules)
+        renames = find_renames(old, now.codemap)
+        before = Before(known_of(replace(was, findings=was.new)), renames, _held(old))
+        report = accept(report, before, f"in {was.target}", _held(now.codemap))
+        report = _with_losses(report, now, replace(now, codemap=old, source=source), renames)
     crashes = tuple(dict.fromkeys((*report.crashes, *was.crashes)))
     return replace(report, base=was.target, crashes=crashes)
+
+
+def _with_losses(report: LintReport, now: _Side, was: _Side, renames: Renames) -> LintReport:
+    """Add the phases that lost their graph, where that rule is chosen; comments may accept them."""
+    rule = next((rule for rule in now.chosen if rule.id == GRAPH_LOST.id), None)
+    if rule is None:
+        return report
+    maps, sources = (was.codemap, now.codemap), (was.source, now.source)
+    report = with_losses(report, maps, sources, renames, rule)
+    made = [finding for finding in report.findings if finding.rule is rule]
+    marked, _ = suppress(made, {f.match.span.file for f in made}, now.source, now.rules)
+    others = [finding for finding in report.findings if finding.rule is not rule]
+    return replace(report, findings=tuple(sorted([*others, *marked], key=order)))
 
 
 def _held(codemap: CodeMap) -> frozenset[str]:

@@ -111,7 +111,7 @@ def test_rules_lists_every_rule(run: Run) -> None:
     assert code == 0
     ids = [record["id"] for record in json.loads(out)]
     assert ids == sorted(ids)
-    assert {"SPM001", "SPM002", *(one.id for one in rulebook.load())} == set(ids)
+    assert {"SPM001", "SPM002", "SPM003", *(one.id for one in rulebook.load())} == set(ids)
     table = run("rules")[1]
     assert all(one.id in table for one in rulebook.load())
 

@@ -17,7 +17,7 @@ from specmap.codemap.source import canonical
 from specmap.errors import RulesError, SpecmapError
 from specmap.lint.flow import FlowFinder
 from specmap.lint.rulebook import check_parameters, detector_of
-from specmap.lint.suppress import COMMENT_RULES, Source, apply
+from specmap.lint.suppress import Source, apply
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +61,11 @@ def lint_map(
 ) -> LintReport:
     """Return what ``rules`` find in a map; what comments in the source accept is marked.
 
-    ``known`` are all rules there are, chosen or not; those about comments are reported
-    where ``rules`` holds them. A rule that fails is reported as a
-    crash and the others run on.
+    ``known`` are all rules there are, chosen or not; one without a detector is not asked of a
+    map. Those about comments are reported where ``rules`` holds them. A rule that fails is
+    reported as a crash and the others run on.
     """
-    running = [rule for rule in rules if rule not in COMMENT_RULES and _applies(rule, codemap)]
+    running = [rule for rule in rules if rule.detector and _applies(rule, codemap)]
     findings: list[Finding] = []
     crashes: list[Crash] = []
     flows = FlowFinder(codemap)

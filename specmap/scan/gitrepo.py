@@ -74,7 +74,7 @@ def package_files(repository: Path, commit: str) -> Iterator[tuple[str, bytes]]:
     Raises:
         TargetError: the commit holds no SGLang package, or git failed.
     """
-    place = _place_of(repository, commit)
+    place = place_of(repository, commit)
     command = ["git", "-C", str(repository), "archive", "--format=tar", commit, "--", place]
     prefix = place.removesuffix("sglang")
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
@@ -91,7 +91,12 @@ def package_files(repository: Path, commit: str) -> Iterator[tuple[str, bytes]]:
             process.kill()
 
 
-def _place_of(repository: Path, commit: str) -> str:
+def place_of(repository: Path, commit: str) -> str:
+    """Return the way from the repository's top to the package at ``commit``.
+
+    Raises:
+        TargetError: the commit holds no SGLang package.
+    """
     for place in _PLACES:
         if _git(repository, "cat-file", "-t", f"{commit}:{place}/srt") == "tree":
             return place

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from specmap.codemap.hazards import CaptureEntry, EntryKind
 from specmap.codemap.verdict import PhaseName
-from tests.mutations.edits import Edit
+from tests.mutations.edits import Edit, normal
 from tests.mutations.faults import Fault, Mutant, Release
 
 # The runners that replay a phase in these releases capture one mode; here they capture another.
@@ -90,6 +90,52 @@ def backend_left_out(release: Release, rng: random.Random) -> Iterator[Mutant]:
             yield Mutant("SPM108", entry.span.file, (edit,), "", code)
 
 
+def mode_left_out(release: Release, rng: random.Random) -> Iterator[Mutant]:
+    """A runner no longer stores the mode that its worker runs beside the one of plain decoding."""
+    modes = release.codemap.hazards.captured_modes
+    for stored in modes:
+        several = {m.mode for m in modes if m.runner == stored.runner}
+        if stored.mode == "TARGET_VERIFY" and len(several) > 1:
+            edit = Edit("swap", stored.span.line, "", "pass\n")
+            yield Mutant("SPM107", stored.span.file, (edit,), "", f"{stored.mode} is not captured")
+
+
+def platform_left_out(release: Release, rng: random.Random) -> Iterator[Mutant]:
+    """A list of backends excludes a platform that the backend has code for."""
+    entries = [e for e in release.codemap.hazards.capture_entries if e.kind is EntryKind.BACKEND]
+    for entry in entries:
+        others = [e for e in entries if e.holder == entry.holder and e.subject == entry.subject]
+        kept = {platform for e in others if e != entry for platform in e.platforms}
+        flags = _bound(release, entry.span.file)
+        own = [e for e in others if e.target == entry.target]
+        for platform in sorted(set(entry.platforms) & set(entry.runs_on) & kept):
+            if len(own) > 1 or len(entry.platforms) < 2 or f"_is_{platform}" not in flags:
+                continue
+            text = _asking(release, entry)
+            if text:
+                code = f"not _is_{platform} and {text}"
+                edit = Edit("expression", entry.span.line, text, code)
+                yield Mutant("SPM108", entry.span.file, (edit,), "", code[:60])
+
+
+def _bound(release: Release, file: str) -> set[str]:
+    """The names that a file's top level assigns."""
+    stored = [s for s in release.tree(file).body if isinstance(s, ast.Assign)]
+    return {t.id for s in stored for t in s.targets if isinstance(t, ast.Name)}
+
+
+def _asking(release: Release, entry: CaptureEntry) -> str:
+    """The ``isinstance`` of one backend, as the source writes it."""
+    name = entry.target.rpartition("::")[2]
+    source = (release.root / entry.span.file).read_text("utf-8")
+    for node in ast.walk(release.tree(entry.span.file)):
+        if isinstance(node, ast.Call) and node.lineno == entry.span.line:
+            text = ast.get_source_segment(source, node) or ""
+            if text.startswith("isinstance(") and name in text:
+                return normal(text)
+    return ""
+
+
 def _left_out(release: Release, entry: CaptureEntry, name: str) -> Edit | None:
     line = entry.span.line
     for node in ast.walk(release.tree(entry.span.file)):
@@ -107,4 +153,10 @@ def _left_out(release: Release, entry: CaptureEntry, name: str) -> Edit | None:
     return None
 
 
-CAPTURE_FAULTS: tuple[Fault, ...] = (captured_mode, plain_decode, backend_left_out)
+CAPTURE_FAULTS: tuple[Fault, ...] = (
+    captured_mode,
+    plain_decode,
+    mode_left_out,
+    backend_left_out,
+    platform_left_out,
+)

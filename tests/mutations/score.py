@@ -13,7 +13,7 @@ import shutil
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +24,7 @@ from specmap.codemap.source import file_of, qualname_of
 from specmap.compare.renames import find_renames
 from specmap.lint.engine import lint_map
 from specmap.lint.known import Before, accept, known_of
+from specmap.lint.losses import GRAPH_LOST, with_losses
 from specmap.lint.rulebook import load_folder
 from specmap.pipeline import scan_tree
 from specmap.scan.vocabulary import rules_folder
@@ -31,12 +32,15 @@ from tests.mutations.capturefaults import CAPTURE_FAULTS
 from tests.mutations.edits import apply
 from tests.mutations.faults import FAULTS, Mutant, Release
 from tests.mutations.harmless import HARMLESS, Change
+from tests.mutations.lossfaults import LOSS_FAULTS
 from tests.mutations.replayfaults import REPLAY_FAULTS
 from tests.releases.trees import checkout_of
 
 RELEASES = ("0.5.9", "0.5.12", "0.5.23")
 # Faults that cut a pass or a runner out of the map stand in a tree of their own.
-_CUTTING = ("SPM101", "SPM105", "SPM106", "SPM109")
+_CUTTING = ("SPM003", "SPM101", "SPM105", "SPM106", "SPM109")
+# What takes a phase out of its graph for every batch.
+_LOSSES = ("SPM003", "SPM101", "SPM105", "SPM106")
 # What they leave may be seen anywhere.
 _ANYWHERE = ("SPM105", "SPM106")
 
@@ -76,14 +80,19 @@ def copied(release: Release) -> Iterator[Release]:
 def fresh(release: Release) -> list[Finding]:
     """Return the findings that a changed tree adds to its release, as ``lint --base`` would."""
     old, new = release.codemap, scan_tree(release.root, use_cache=False)
+    renames = find_renames(old, new)
     before = Before(
-        known_of(lint(old)),
-        find_renames(old, new),
-        frozenset(qualname_of(f.id) for f in old.functions),
+        known_of(lint(old)), renames, frozenset(qualname_of(f.id) for f in old.functions)
     )
     now = frozenset(qualname_of(f.id) for f in new.functions)
     report = accept(lint(new), before, "was there before", now)
+    origin = Path(checkout_of(old.release or "").root)
+    report = with_losses(report, (old, new), (_text(origin), _text(release.root)), renames)
     return [f for f in report.findings if f.status is FindingStatus.NEW]
+
+
+def _text(root: Path) -> Callable[[str], str | None]:
+    return lambda file: (root / file).read_text("utf-8") if (root / file).is_file() else None
 
 
 def _only_python(folder: str, names: list[str]) -> set[str]:
@@ -95,7 +104,7 @@ def choose(
 ) -> list[Mutant]:
     """Pick up to ``each`` mutants of every fault; no two of a rule in one function."""
     chosen: list[Mutant] = []
-    for fault in (*FAULTS, *REPLAY_FAULTS, *CAPTURE_FAULTS):
+    for fault in (*FAULTS, *REPLAY_FAULTS, *CAPTURE_FAULTS, *LOSS_FAULTS):
         sites = [m for m in fault(release, rng) if not rules or m.rule in rules]
         rng.shuffle(sites)
         taken: set[str] = set()
@@ -150,7 +159,7 @@ def judge(mutants: Sequence[Mutant], findings: Sequence[Finding], score: Score) 
     """Sort mutants into caught, missed and equivalent; what belongs to none is an alarm."""
     used: set[int] = set()
     for mutant in mutants:
-        own = [f for f in findings if f.rule.id == mutant.rule and _is_of(mutant, f)]
+        own = [f for f in findings if _tells(mutant, f)]
         used.update(map(id, own))
         if own:
             score.caught.append(mutant)
@@ -165,6 +174,15 @@ def judge(mutants: Sequence[Mutant], findings: Sequence[Finding], score: Score) 
     for finding in findings:
         if id(finding) not in used and finding.match.span.file not in files:
             score.alarms.append(_line(finding))
+
+
+def _tells(mutant: Mutant, finding: Finding) -> bool:
+    """A phase that lost its graph is told once: by the fault's own rule or as the loss."""
+    if finding.rule is GRAPH_LOST and mutant.rule in _LOSSES:
+        return finding.match.span.file == mutant.file
+    if mutant.rule == GRAPH_LOST.id and finding.rule.topic == GRAPH_LOST.topic:
+        return finding.match.span.file == mutant.file
+    return finding.rule.id == mutant.rule and _is_of(mutant, finding)
 
 
 def _is_of(mutant: Mutant, finding: Finding) -> bool:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from specmap.codemap.finding import Match, Step
 from specmap.codemap.graph import CodeMap, Phase, Worker
 from specmap.codemap.hazards import CapturedMode, CaptureEntry, EntryKind
 from specmap.codemap.rule import Confidence, takes
-from specmap.codemap.verdict import SinkKind
+from specmap.codemap.verdict import PhaseName, SinkKind
 from specmap.lint.detectors.selecting import names, phases_of, place, strings
 
 
@@ -101,47 +102,71 @@ def _sibling(holder: str, first: CaptureEntry, other: CaptureEntry, lacks: Itera
 def uncaptured_mode(codemap: CodeMap, parameters: Mapping[str, object]) -> Iterator[Match]:
     """A phase runs in a mode that the runner which replays it does not capture."""
     verify, decode = (set(strings(parameters, name)) for name in ("verify", "decode"))
+    found: dict[_Uncaptured, list[tuple[Worker, Phase]]] = {}
     for worker, phase in phases_of(codemap):
         modes = set(phase.forward_modes)
         stored = _captured(codemap, phase)
         captured = {entry.mode for entry in stored}
         if captured and modes and not modes & captured:
-            yield _uncaptured(worker, phase, modes, stored, Confidence.MEDIUM)
+            key = _Uncaptured(tuple(sorted(modes)), tuple(stored), Confidence.MEDIUM)
+            found.setdefault(key, []).append((worker, phase))
         # A runner stores the mode of plain decoding first, and replaces it where it verifies.
         elif phase.role == "target" and modes & verify & captured:
             plain = (modes | set(phase.stand_in_modes)) & decode
             verified = [entry for entry in stored if entry.mode in verify]
             if plain:
-                yield _uncaptured(worker, phase, plain, verified, Confidence.LOW)
+                key = _Uncaptured(tuple(sorted(plain)), tuple(verified), Confidence.LOW)
+                found.setdefault(key, []).append((worker, phase))
+    for key, those in found.items():
+        by_place: dict[str, list[tuple[Worker, Phase]]] = {}
+        for worker, phase in those:
+            by_place.setdefault(phase.holder, []).append((worker, phase))
+        # One runner that captures another mode is one fault; plain decoding is each worker's own.
+        alike = [those] if key.confidence is Confidence.MEDIUM else by_place.values()
+        yield from (_uncaptured(key, group) for group in alike)
+
+
+@dataclass(frozen=True, slots=True)
+class _Uncaptured:
+    modes: tuple[str, ...]
+    stored: tuple[CapturedMode, ...]
+    confidence: Confidence
 
 
 def _captured(codemap: CodeMap, phase: Phase) -> list[CapturedMode]:
     """The modes that the runners of a phase store as the captured one."""
     lines = {c.id: {c.id, *c.mro} for c in codemap.classes}
     used = {
-        h.rpartition(".")[0] for a in phase.arms for h, _ in a.chain if a.kind is not SinkKind.EAGER
+        h.rpartition(".")[0] for a in phase.arms for h, _ in a.chain if a.kind is SinkKind.GRAPH
     }
     modes = codemap.hazards.captured_modes
     own = [c for c in modes if c.runner in used]
     return own or [c for c in modes if lines.get(c.runner, set()) & used]
 
 
-def _uncaptured(
-    worker: Worker,
-    phase: Phase,
-    modes: set[str],
-    stored: list[CapturedMode],
-    confidence: Confidence,
-) -> Match:
-    captured = ", ".join(sorted({entry.mode for entry in stored}))
+def _uncaptured(what: _Uncaptured, where: list[tuple[Worker, Phase]]) -> Match:
+    phase = where[0][1]
+    modes = ", ".join(what.modes)
+    captured = ", ".join(sorted({entry.mode for entry in what.stored}))
+    places = {p.holder: p.span for _, p in where}
+    first = what.stored[0]
+    # Where several functions run the mode, the runner is what differs.
+    shared = len(places) > 1
+    here = f"for {captured} only, and the {phase.role} runs in {modes}"
+    there = (
+        f"the {phase.role} runs in {modes} here, and its graphs are captured for {captured} only"
+    )
     return Match(
-        span=phase.span,
-        holder=phase.holder,
-        anchor=f"{phase.role} {' '.join(sorted(modes))}",
-        message=f"the {phase.role} runs in {', '.join(sorted(modes))} here, and its graphs are "
-        f"captured for {captured} only: those passes have no graph",
-        phases=(phase.name,),
-        workers=(worker.id,),
-        related=tuple(Step(entry.span, f"captures {entry.mode}") for entry in stored),
-        confidence=confidence,
+        span=first.span if shared else phase.span,
+        holder=first.holder if shared else phase.holder,
+        anchor=f"{phase.role} {' '.join(what.modes)}",
+        message=f"{f'graphs are captured here {here}' if shared else there}: those passes have no "
+        "graph",
+        phases=tuple(p for p in PhaseName if p in {phase.name for _, phase in where}),
+        workers=tuple(sorted({worker.id for worker, _ in where})),
+        related=(
+            *(Step(entry.span, f"captures {entry.mode}") for entry in what.stored if not shared),
+            *(Step(span, f"runs in {modes}") for span in places.values() if shared),
+        ),
+        confidence=what.confidence,
     )

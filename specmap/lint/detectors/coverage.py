@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from specmap.codemap.finding import Match, Step
 from specmap.codemap.graph import (
@@ -36,6 +36,7 @@ _Pair = tuple[Decision, tuple[str, ...], Decision, tuple[str, ...]]
 def constant_flag(codemap: CodeMap, parameters: Mapping[str, object]) -> Iterator[Match]:
     """A flag that chooses the path of a decode phase is one constant for every batch."""
     deciding = {(d.holder, phase) for d in routes(codemap) for phase in d.phases}
+    fallbacks = _fallbacks(codemap)
     for _, phase in phases_of(codemap):
         deciding |= {(holder, phase.name) for arm in phase.arms for holder, _ in arm.chain}
     callers: dict[str, set[str]] = {}
@@ -56,6 +57,7 @@ def constant_flag(codemap: CodeMap, parameters: Mapping[str, object]) -> Iterato
             if (flag.holder, p) in deciding or (p == flag.phase and near & _at(deciding, p))
         )
         phases = tuple(phase for phase in here if phase == flag.phase) or here
+        phases = tuple(p for p in phases if (flag.holder, p) not in fallbacks)
         if not phases or own_guards(flag.guards, flag.holder):
             continue
         path = "graph" if flag.value else "eager"
@@ -68,6 +70,30 @@ def constant_flag(codemap: CodeMap, parameters: Mapping[str, object]) -> Iterato
             phases=phases,
             workers=flag.workers,
         )
+
+
+def _fallbacks(codemap: CodeMap) -> set[tuple[str, PhaseName]]:
+    """Return functions that a phase gets to only after another function decided about it.
+
+    What they choose from there on is not what takes the phase out of its graph.
+    """
+    asking = {(d.holder, phase) for d in routes(codemap) for phase in d.phases}
+    asking |= {(f.holder, PhaseName(f.phase)) for f in codemap.flags if _was_asked(f)}
+    first: set[tuple[str, PhaseName]] = set()
+    later: set[tuple[str, PhaseName]] = set()
+    for _, phase in phases_of(codemap):
+        for arm in phase.arms:
+            asked = False
+            for holder, _ in arm.chain:
+                (later if asked else first).add((holder, phase.name))
+                asked = asked or (holder, phase.name) in asking
+    return later - first
+
+
+def _was_asked(flag: Flag) -> bool:
+    """Tell whether a function chooses a decode phase's path by what another one has asked."""
+    given = flag.status in (FlagStatus.COMPUTED, FlagStatus.PROPAGATED)
+    return flag.decides and given and flag.phase in DECODE_PHASES
 
 
 def _at(deciding: set[tuple[str, PhaseName]], phase: PhaseName) -> set[str]:
@@ -191,14 +217,18 @@ def _twice(
 def bypassed_runner(codemap: CodeMap, parameters: Mapping[str, object]) -> Iterator[Match]:
     """A pass of the decode cycle reaches the model without asking any graph runner."""
     asking = {(d.holder, phase) for d in routes(codemap) for phase in d.phases}
-    holders = {d.holder for d in routes(codemap)}
+    # A constant in place of the question is another rule's finding.
+    constant = {f.holder for f in codemap.flags if f.decides and f.status is FlagStatus.CONSTANT}
+    holders = {d.holder for d in routes(codemap)} | constant
     found: dict[tuple[str, int], list[tuple[Worker, PhaseName]]] = {}
     for worker, phase in phases_of(codemap):
         for arm in phase.arms:
             if arm.kind is not SinkKind.EAGER:
                 continue
             if not any((h, phase.name) in asking or h in holders for h, _ in arm.chain):
-                found.setdefault(_site(arm.chain, worker), []).append((worker, phase.name))
+                site = _site(arm.chain, worker)
+                named = _passes(worker, site) or {phase.name}
+                found.setdefault(site, []).extend((worker, name) for name in sorted(named))
     edges = {(e.caller, e.span.line): e for e in codemap.edges}
     spans = {f.id: f.span for f in codemap.functions}
     for (holder, line), where in sorted(found.items()):
@@ -214,6 +244,17 @@ def bypassed_runner(codemap: CodeMap, parameters: Mapping[str, object]) -> Itera
         )
 
 
+def _passes(worker: Worker, site: tuple[str, int]) -> set[PhaseName]:
+    """Return the decode phases that the function around a call is part of by its other calls."""
+    return {
+        phase.name
+        for phase in worker.phases
+        if phase.name in DECODE_PHASES
+        for arm in phase.arms
+        if any(holder == site[0] and line != site[1] for holder, line in arm.chain[:-1])
+    }
+
+
 def _site(chain: tuple[tuple[str, int], ...], worker: Worker) -> tuple[str, int]:
     """The last call of a chain that stands in the worker's own code."""
     own = {worker.id, *worker.mro, *worker.owns}
@@ -226,21 +267,37 @@ def _site(chain: tuple[tuple[str, int], ...], worker: Worker) -> tuple[str, int]
 
 
 def unused_graph(codemap: CodeMap, parameters: Mapping[str, object]) -> Iterator[Match]:
-    """A worker captures a graph that none of its passes replays, and a phase of it is eager."""
-    runners = {d.holder.rpartition(".")[0] for d in codemap.decisions if d.kind == "can_run"}
+    """A worker captures a graph that no pass replays, or throws the captured graph away."""
     lines = {c.id: {c.id, *c.mro} for c in codemap.classes}
-    for worker in codemap.workers:
-        eager = [p for w, p in phases_of(codemap) if w == worker and p.verdict is Verdict.EAGER]
-        if not eager:
-            continue
-        used = {h.rpartition(".")[0] for p in worker.phases for a in p.arms for h, _ in a.chain}
-        for attribute in codemap.attributes:
-            if attribute.name.rpartition(".")[0] not in (worker.id, *worker.mro, *worker.owns):
+    captured: dict[str, set[str]] = {}
+    for entry in codemap.hazards.captured_modes:
+        captured.setdefault(entry.runner, set()).add(entry.mode)
+    runners = {d.holder.rpartition(".")[0] for d in codemap.decisions if d.kind == "can_run"}
+    runners |= set(captured)
+    found: dict[tuple[Assignment, str], set[tuple[str, PhaseName]]] = {}
+    for attribute in codemap.attributes:
+        made = [a for a in attribute.assignments if _builds(a, runners, lines)]
+        kinds = {base for a in made for kind in a.types if kind for base in lines.get(kind, {kind})}
+        modes = {mode for kind in kinds for mode in captured.get(kind, ())}
+        owner, _, name = attribute.name.rpartition(".")
+        gone = next((a for a in attribute.assignments if _drops(a, made)), None)
+        if gone is not None:
+            yield _thrown_away(gone, name, codemap, kinds)
+        for worker in codemap.workers if made else ():
+            if owner not in (worker.id, *worker.mro, *worker.owns):
                 continue
-            made = [a for a in attribute.assignments if _builds(a, runners, lines)]
-            kinds = {kind for a in made for kind in a.types if kind}
-            if made and not any(lines.get(kind, {kind}) & used for kind in kinds):
-                yield _unused(made[0], attribute.name, worker, eager)
+            used = {h.rpartition(".")[0] for p in worker.phases for a in p.arms for h, _ in a.chain}
+            eager = {
+                (worker.id, p.name)
+                for w, p in phases_of(codemap)
+                if w == worker and not any(arm.kind is SinkKind.GRAPH for arm in p.arms)
+                # Nobody knows what a runner captures that stores no mode.
+                if (modes & set(p.forward_modes) if modes else p.verdict is Verdict.EAGER)
+            }
+            if eager and not kinds & used:
+                found.setdefault((made[0], name), set()).update(eager)
+    for (made_at, name), where in found.items():
+        yield _unused(made_at, name, where)
 
 
 def _builds(assignment: Assignment, runners: set[str], lines: dict[str, set[str]]) -> bool:
@@ -248,14 +305,45 @@ def _builds(assignment: Assignment, runners: set[str], lines: dict[str, set[str]
     return bool(kinds) and all(lines.get(kind, {kind}) & runners for kind in kinds)
 
 
-def _unused(made: Assignment, attribute: str, worker: Worker, eager: list[Phase]) -> Match:
-    name = attribute.rpartition(".")[2]
-    phases = tuple(phase.name for phase in eager)
+def _drops(stored: Assignment, made: Sequence[Assignment]) -> bool:
+    """Tell whether a store replaces the runner that was made before by None, whatever the test."""
+    if stored.types != (None,) or stored.restored_line or stored.context_manager or not made:
+        return False
+    own = set(own_guards(stored.guards, stored.holder))
+    if stored.from_outside:
+        return not own
+    before = [a for a in made if a.holder == stored.holder and a.span < stored.span]
+    return any(own <= set(own_guards(a.guards, a.holder)) for a in before)
+
+
+def _thrown_away(gone: Assignment, name: str, codemap: CodeMap, kinds: set[str]) -> Match:
+    cls = gone.holder.rpartition(".")[0]
+    served = [
+        (worker, phase.name)
+        for worker, phase in phases_of(codemap)
+        if not gone.from_outside or cls in (worker.id, *worker.mro, *worker.owns)
+        if any(h.rpartition(".")[0] in kinds for arm in phase.arms for h, _ in arm.chain)
+    ]
+    phases = tuple(p for p in DECODE_PHASES if p in {phase for _, phase in served})
+    return Match(
+        span=gone.span,
+        holder=gone.holder,
+        anchor=f"{name} = {gone.value}",
+        message=f"{name} is set to {gone.value} after its graph was captured, so "
+        f"{', '.join(phases) or 'no phase'} never replays it",
+        phases=phases,
+        workers=tuple(sorted({worker.id for worker, _ in served})),
+    )
+
+
+def _unused(made: Assignment, name: str, where: set[tuple[str, PhaseName]]) -> Match:
+    phases = tuple(p for p in DECODE_PHASES if p in {phase for _, phase in where})
     return Match(
         span=made.span,
         holder=made.holder,
         anchor=f"{name} = {made.value}",
-        message=f"{name} is captured and never replayed, and {', '.join(phases)} always runs eager",
+        message=f"{name} is captured and never replayed, and {', '.join(phases)} has no other "
+        "graph",
         phases=phases,
-        workers=(worker.id,),
+        workers=tuple(sorted({worker for worker, _ in where})),
     )

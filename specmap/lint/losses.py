@@ -1,0 +1,277 @@
+"""Phases that a change takes out of their graph, and the changed lines that did it.
+
+Two maps say that a phase lost its graph; which of the changed lines took it away is read from
+what the decision about that phase depends on. What other rules say about the same loss at lines
+that nobody touched only repeats it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from specmap.codemap.condition import atoms_of
+from specmap.codemap.finding import Finding, FindingStatus, LintReport, Match, Step, fingerprint
+from specmap.codemap.graph import CodeMap, Phase, Worker
+from specmap.codemap.rule import Confidence, Needs, Rule, Severity
+from specmap.codemap.source import Span, qualname_of
+from specmap.codemap.verdict import PhaseName, SinkKind
+from specmap.compare.renames import Renames
+from specmap.lint.detectors.selecting import DECODE_PHASES, clip, names, place
+from specmap.lint.engine import order
+from specmap.lint.hunks import Hunk, ReadText, hunks
+
+GRAPH_LOST = Rule(
+    id="SPM003",
+    name="graph-lost",
+    summary="A change takes a phase of the decode cycle out of its graph",
+    topic="graph-coverage",
+    severity=Severity.ERROR,
+    confidence=Confidence.HIGH,
+    needs=Needs.STATIC,
+    detector="",
+    explanation="# SPM003 graph-lost\n\nWith `--base`: a phase that could replay a graph in the "
+    "base cannot any more, for no batch\nand no launch command. The finding stands at the changed "
+    "line that decides; where several\nchanges may have done it, or none that the decision "
+    "depends on, it says so and lists them.\nOther rules of the topic that see the same loss at "
+    "lines outside the change are folded into it.\n",
+)
+
+# A call this many steps away from a decision is no part of it.
+_STEPS = 3
+_DECIDES, _IN_DECIDER, _ASKED, _MAKES, _ON_THE_WAY, _ELSEWHERE = range(6)
+_LISTED = 8
+_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """A phase of one worker that lost its graph; ``now`` says how it ends instead."""
+
+    phase: PhaseName
+    was: Phase
+    worker: Worker
+    is_: Phase
+
+    @property
+    def now(self) -> str:
+        """The ways that are left, in words."""
+        kinds = {arm.kind for arm in self.is_.arms}
+        return " or ".join(kind.value for kind in SinkKind if kind in kinds)
+
+
+def lost(old: CodeMap, new: CodeMap, renames: Renames) -> list[Loss]:
+    """Return the decode phases that could replay a graph in ``old`` and cannot in ``new``."""
+    before = {renames.qualname(worker.name): worker for worker in old.workers}
+    found = []
+    for worker in new.workers:
+        was = {p.name: p for p in before[worker.name].phases} if worker.name in before else {}
+        for phase in worker.phases:
+            if phase.name in was and phase.name in DECODE_PHASES and phase.arms:
+                if _replays(was[phase.name]) and not _replays(phase):
+                    found.append(Loss(phase.name, was[phase.name], worker, phase))
+    return found
+
+
+def _replays(phase: Phase) -> bool:
+    return any(arm.kind is SinkKind.GRAPH for arm in phase.arms)
+
+
+def with_losses(
+    report: LintReport,
+    maps: tuple[CodeMap, CodeMap],
+    sources: tuple[ReadText, ReadText],
+    renames: Renames,
+    rule: Rule = GRAPH_LOST,
+) -> LintReport:
+    """Add the phases that lost their graph to a report that knows what the base has.
+
+    ``maps`` and ``sources`` are those of the base and of the change. A partial map tells nothing.
+    """
+    losses = [] if any(codemap.partial for codemap in maps) else lost(*maps, renames)
+    if not losses:
+        return report
+    files = {file.file for codemap in maps for file in codemap.files}
+    return explain(report, losses, hunks(files, *sources), maps, renames, rule)
+
+
+def explain(
+    report: LintReport,
+    losses: Sequence[Loss],
+    changes: Sequence[Hunk],
+    maps: tuple[CodeMap, CodeMap],
+    renames: Renames,
+    rule: Rule = GRAPH_LOST,
+) -> LintReport:
+    """Add one finding for each cause of a loss, and fold what other rules say about it.
+
+    ``maps`` are those of the base and of the change. A loss that a new finding at a changed
+    line already names is left to that finding.
+    """
+    # A finding about a whole function stands at no line of the change.
+    whole = {function.span for function in maps[1].functions}
+    told = [
+        f
+        for f in report.new
+        if _is_coverage(f) and f.match.span not in whole
+        if any(hunk.overlaps(f.match.span) for hunk in changes)
+    ]
+    open_ = [loss for loss in losses if not any(_names(f.match, loss) for f in told)]
+    causes: dict[tuple[int, tuple[Hunk, ...]], list[Loss]] = {}
+    for loss in open_:
+        causes.setdefault(_cause(loss, changes, maps, renames), []).append(loss)
+    made = [_finding(rule, rank, found, those) for (rank, found), those in causes.items()]
+    places = {id(f): _told_at(f, losses, [*told, *made]) for f in report.new if f not in told}
+    kept = [
+        replace(f, status=FindingStatus.BASELINED, reason=f"follows from {places[id(f)]}")
+        if places.get(id(f))
+        else f
+        for f in report.findings
+    ]
+    return replace(report, findings=tuple(sorted([*kept, *made], key=order)))
+
+
+def _is_coverage(finding: Finding) -> bool:
+    return finding.rule.topic == GRAPH_LOST.topic and bool(finding.match.phases)
+
+
+def _names(match: Match, loss: Loss) -> bool:
+    return loss.phase in match.phases and loss.worker.id in (match.workers or (loss.worker.id,))
+
+
+def _told_at(finding: Finding, losses: Sequence[Loss], causes: Sequence[Finding]) -> str:
+    """Return where the loss is told that a finding repeats, "" where it is about something else."""
+    if not _is_coverage(finding):
+        return ""
+    own = [loss for loss in losses if _names(finding.match, loss)]
+    cause = next((c for c in causes if any(_names(c.match, loss) for loss in own)), None)
+    return f"{cause.rule.id} at {place(cause.match.span)}" if cause is not None else ""
+
+
+def _cause(
+    loss: Loss, changes: Sequence[Hunk], maps: tuple[CodeMap, CodeMap], renames: Renames
+) -> tuple[int, tuple[Hunk, ...]]:
+    """Return the changed lines that the decision depends on most directly, and how directly."""
+    if not changes:
+        return _ELSEWHERE, ()
+    decider = _Decider(loss, maps, renames)
+    ranks = [decider.rank(hunk) for hunk in changes]
+    best = min(ranks)
+    if best > _MAKES and len(changes) > 1:
+        return _ELSEWHERE, tuple(changes)
+    return best, tuple(h for h, rank in zip(changes, ranks, strict=True) if rank == best)
+
+
+class _Decider:
+    """What decides about one phase: places, functions, and what they ask."""
+
+    def __init__(self, loss: Loss, maps: tuple[CodeMap, CodeMap], renames: Renames) -> None:
+        old, new = maps
+        self.spans = list(_spans(loss, new))
+        self.deciders = {
+            name
+            for codemap, phase in ((old, loss.was), (new, loss.is_))
+            for name in _deciders(codemap, loss.phase, phase)
+        }
+        self.deciders |= {renames.qualname(name) for name in self.deciders}
+        self.asked = _asked(maps, self.deciders)
+        runners = {name.rpartition(".")[0] for name in self.deciders}
+        self.makers = {f"{runner}.__init__" for runner in runners if runner}
+        for codemap in maps:
+            for attribute in codemap.attributes:
+                kinds = {qualname_of(k) for a in attribute.assignments for k in a.types if k}
+                if kinds & runners:
+                    self.makers |= {qualname_of(a.holder) for a in attribute.assignments}
+        chains = [arm.chain for p in (loss.was, loss.is_) for arm in p.arms]
+        self.way = {qualname_of(holder) for chain in chains for holder, _ in chain}
+
+    def rank(self, hunk: Hunk) -> int:
+        """Return how directly the decision depends on a change; smaller is more."""
+        if any(hunk.overlaps(span) for span in self.spans):
+            return _DECIDES
+        tiers = (self.deciders, self.asked, self.makers, self.way)
+        return next((i for i, tier in enumerate(tiers, 1) if hunk.qualname in tier), _ELSEWHERE)
+
+
+def _spans(loss: Loss, new: CodeMap) -> Iterator[Span]:
+    """Yield the places of the new map that choose how the phase ends."""
+    for decision in new.decisions:
+        if loss.phase in decision.phases:
+            yield decision.span
+            yield from (term.span for term in decision.terms)
+    known = {(qualname_of(holder), line) for arm in loss.was.arms for holder, line in arm.chain}
+    sites = {site for arm in loss.is_.arms for site in arm.chain}
+    for edge in new.edges:
+        if (edge.caller, edge.span.line) in sites:
+            # A call that the base makes at the same line of the same file is on the way, no more.
+            if (qualname_of(edge.caller), edge.span.line) not in known:
+                yield edge.span
+            yield from (guard.span for guard in edge.guards)
+    for arm in loss.is_.arms:
+        yield from (atom.span for atom in atoms_of(arm.condition) if atom.span is not None)
+
+
+def _deciders(codemap: CodeMap, name: PhaseName, phase: Phase) -> set[str]:
+    """Return the functions that decide about a phase of one worker."""
+    way = {holder for arm in phase.arms for holder, _ in arm.chain}
+    replaying = {
+        holder.rpartition(".")[0]
+        for arm in phase.arms
+        if arm.kind is not SinkKind.EAGER
+        for holder, _ in arm.chain
+    }
+    return {
+        qualname_of(d.holder)
+        for d in codemap.decisions
+        if name in d.phases and (d.holder in way or d.holder.rpartition(".")[0] in replaying)
+    } | {qualname_of(f.holder) for f in codemap.flags if f.decides and f.holder in way}
+
+
+def _asked(maps: Sequence[CodeMap], deciders: set[str]) -> set[str]:
+    """Return what the deciding functions call, a few steps deep."""
+    calls: dict[str, set[str]] = {}
+    for codemap in maps:
+        for edge in codemap.edges:
+            called = calls.setdefault(qualname_of(edge.caller), set())
+            called.update(map(qualname_of, edge.callees))
+    found: set[str] = set()
+    edge_of = deciders
+    for _ in range(_STEPS):
+        edge_of = {c for name in edge_of for c in calls.get(name, ())} - found - deciders
+        found |= edge_of
+    return found
+
+
+def _few(found: Sequence[str]) -> str:
+    shown = found if len(found) <= _SHOWN else [*found[: _SHOWN - 1]]
+    more = len(found) - len(shown)
+    return f"{', '.join(shown)} and {more} more workers" if more else ", ".join(shown)
+
+
+def _finding(rule: Rule, rank: int, changes: tuple[Hunk, ...], losses: Sequence[Loss]) -> Finding:
+    first = losses[0]
+    phases = tuple(p for p in PhaseName if p in {loss.phase for loss in losses})
+    workers = tuple(sorted({loss.worker.id for loss in losses}))
+    ends = " or ".join(dict.fromkeys(loss.now for loss in losses))
+    message = (
+        f"{', '.join(phases)} of {_few(names(workers).split(', '))} could replay a graph in the "
+        f"base and cannot any more (now {ends})"
+    )
+    sure = rank < _ELSEWHERE or len(changes) == 1
+    at = changes[0] if changes and sure else None
+    others = changes[1:] if at else changes
+    if at is None:
+        message += "; which of the changes did it cannot be told"
+    elif others:
+        message += "; this change, or another one of those listed, decides"
+    match = Match(
+        span=at.span if at else first.is_.span,
+        holder=f"{at.span.file}::{at.qualname or '<module>'}" if at else first.is_.holder,
+        anchor=f"graph lost: {' '.join(phases)}: {clip(at.text) if at else ''}".strip(),
+        message=message,
+        phases=phases,
+        workers=workers,
+        related=tuple(Step(h.span, f"also changed: {clip(h.text)}") for h in others[:_LISTED]),
+        confidence=Confidence.HIGH if at and not others else Confidence.MEDIUM,
+    )
+    return Finding(rule, match, fingerprint(rule.id, match))
