@@ -26,7 +26,7 @@ def budgeted(
     with another number of verify tokens (one of ``width_settings``): the two give the fixed
     and the per-token part of a verify pass. Without decode cycles there is no budget.
     """
-    rank = _fullest(run)
+    rank = fullest(run)
     if rank is None or rank.decode.median_ns is None:
         return run
     cycle_ns, requests = rank.decode.median_ns, rank.decode.requests
@@ -42,7 +42,7 @@ def budgeted(
     )
     made = _replayed(made, rank)
     if other is not None:
-        parts = _verify_parts(rank, _fullest(other), width_settings)
+        parts = _verify_parts(rank, fullest(other), width_settings)
         if parts is None:
             notes.append(
                 "the two runs do not tell the parts of a verify pass apart: both need verify "
@@ -53,7 +53,8 @@ def budgeted(
     return replace(run, budget=replace(made, note="; ".join(notes)))
 
 
-def _fullest(run: Run) -> RankRun | None:
+def fullest(run: Run) -> RankRun | None:
+    """Return the rank that saw the most decode cycles, None where none saw any."""
     ranks = [rank for rank in run.ranks if rank.decode.count]
     return max(ranks, key=lambda rank: rank.decode.count) if ranks else None
 

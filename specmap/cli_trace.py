@@ -221,7 +221,8 @@ def _shown(screen: Screen, run: Run, name: str = "text", output: Path | None = N
         options = RenderOptions(width=screen.width, color=screen.color and output is None)
         text = render_run(run, options)
     blind = [f.message for f in run.findings if f.problem is RunProblem.NO_CYCLE]
-    return Shown(text, _FAILED if blind else int(run.failing), output, tuple(blind))
+    failed = [*blind, *run.damage]
+    return Shown(text, _FAILED if failed else int(run.failing), output, tuple(failed))
 
 
 @trace.command()
@@ -229,6 +230,10 @@ def _shown(screen: Screen, run: Run, name: str = "text", output: Path | None = N
 @click.option("--format", "-f", "name", type=click.Choice(_FORMATS), default="text",
               show_default=True, help="Output format.")  # fmt: skip
 @click.option("--target", metavar="TARGET", help="The tree to compare with.")
+@click.option("--model-config", type=click.Path(path_type=Path), metavar="FILE",
+              help="config.json of the model, if it is not where the ranks found it.")  # fmt: skip
+@click.option("--draft-config", type=click.Path(path_type=Path), metavar="FILE",
+              help="config.json of the draft model.")  # fmt: skip
 @click.option("--worker", "workers", multiple=True, metavar="NAME", help="Draw this worker only.")
 @click.option("--phase", "phases", multiple=True, metavar="NAME", help="Draw this phase only.")
 @click.option("--baseline-tps", type=click.FloatRange(0, min_open=True), metavar="X",
@@ -253,6 +258,8 @@ def read(screen: Screen, /, folder: Path, **given: Any) -> Shown:
         target=given["target"],
         baseline_tps=given["baseline_tps"],
         other=given["other"],
+        model_config=given["model_config"],
+        draft_config=given["draft_config"],
         use_cache=not given["no_cache"],
     )
     with screen.progress(given["quiet"]) as progress:

@@ -117,7 +117,7 @@ def _of_outcome(phase: PhaseOutcome) -> _Expected:
 
 def _of_map(phase: Phase) -> _Expected:
     if phase.verdict is None:
-        return _Expected(Verdict.UNKNOWN, "depends on the launch; the run has no command to judge")
+        return _Expected(Verdict.UNKNOWN, "depends on the launch, which was not judged")
     return _Expected(phase.verdict, phase.note)
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from specmap.budget import budgeted
-from specmap.codemap.event import Run
+from specmap.codemap.event import Agreement, Run
 from specmap.errors import SpecmapError, TraceError
 from specmap.join import joined
 from specmap.launched import Launch, judge_launch
@@ -19,18 +18,23 @@ from specmap.trace.read import about, load_plan
 from specmap.trace.spool import PARQUET, SPOOL, ranks_in
 from specmap.traced import read_run, trace_names
 
+_NO_MODEL = "the model's config.json is not known here; --model-config may settle the open rows"
+
 
 @dataclass(frozen=True, slots=True)
 class Question:
     """What is asked of a recorded run.
 
     ``target`` names the tree, None for the one that the run names itself. ``other`` is a run
-    with another number of draft tokens.
+    with another number of draft tokens. ``model_config`` and ``draft_config`` are a config.json
+    or its folder, for a model that is not where the ranks found it.
     """
 
     target: str | None = None
     baseline_tps: float | None = None
     other: Path | None = None
+    model_config: Path | None = None
+    draft_config: Path | None = None
     use_cache: bool = True
 
 
@@ -57,11 +61,11 @@ def completed(folder: Path, run: Run, question: Question, progress: Progress | N
 
 def compared(folder: Path, run: Run, question: Question, progress: Progress | None) -> Run:
     """Put the source's verdicts beside a run; a note says so where that is not possible."""
-    target, platform = _tree(folder, question)
+    target, platform = tree_of(folder, question)
     if target is None or not run.ranks:
         return run
     try:
-        return _joined(run, target, platform, question.use_cache, progress)
+        return _joined(run, target, platform, question, progress)
     except SpecmapError as error:
         if question.target is not None:
             raise
@@ -85,7 +89,7 @@ def drawn(
     """
     from specmap.report.overlay import render, render_svg
 
-    target, platform = _tree(folder, question)
+    target, platform = tree_of(folder, question)
     if target is None:
         raise TraceError(f"{folder} does not say which tree it is of; name it with --target")
     code_map = scan_tree(target, platform=platform, use_cache=question.use_cache, progress=progress)
@@ -95,7 +99,7 @@ def drawn(
     return render(code_map, run, options)
 
 
-def _tree(folder: Path, question: Question) -> tuple[str | None, str]:
+def tree_of(folder: Path, question: Question) -> tuple[str | None, str]:
     """Return the tree that a run is of, and the platform that it was scanned for."""
     known = about(folder)
     target = question.target or known.get("tree")
@@ -106,17 +110,23 @@ def log_events(folder: Path, progress: Progress | None) -> None:
     """Write the Parquet files of a run, those that are missing or older than the records.
 
     Raises:
-        TraceError: pyarrow is missing, or a file cannot be read.
+        TraceError: pyarrow is missing, or a rank cannot be read; the others are written first.
         OutputError: a file cannot be written.
     """
     from specmap.trace.eventlog import convert
 
     plan, names = load_plan(folder), trace_names()
     ranks = [name for name in ranks_in(folder) if _stale(folder, name)]
+    failed: list[str] = []
     for done, name in enumerate(ranks):
         if progress is not None:
             progress("write the event logs", done, len(ranks))
-        convert(folder, name, plan, names)
+        try:
+            convert(folder, name, plan, names)
+        except TraceError as error:
+            failed.append(str(error))
+    if failed:
+        raise TraceError("; ".join(dict.fromkeys(failed)))
 
 
 def _stale(folder: Path, name: str) -> bool:
@@ -128,26 +138,44 @@ def _stale(folder: Path, name: str) -> bool:
 
 
 def _joined(
-    run: Run, target: str, platform: str, use_cache: bool, progress: Progress | None
+    run: Run, target: str, platform: str, question: Question, progress: Progress | None
 ) -> Run:
+    use_cache = question.use_cache
     code_map = scan_tree(target, platform=platform, use_cache=use_cache, progress=progress)
     if code_map.release and run.release and code_map.release != run.release:
         raise TraceError(
             f"the run is of SGLang {run.release} and {target} is {code_map.release}; "
             "name the tree that ran with --target"
         )
-    for launch in _launches(run, target, use_cache):
-        with contextlib.suppress(SpecmapError):
+    why = ""
+    models = (question.model_config, question.draft_config)
+    for launch in launches(run, target, use_cache, models):
+        try:
             outcome = judge_launch(target, launch, platform=platform, use_cache=use_cache)
-            return joined(run, code_map, outcome)
-    return joined(run, code_map)
+        except SpecmapError as error:
+            why = why or f"the launch could not be judged: {error}"
+            continue
+        found = joined(run, code_map, outcome)
+        left_open = any(row.agreement is Agreement.OPEN for row in found.joined)
+        return _noted(found, _NO_MODEL if left_open and launch.model_config is None else "")
+    return _noted(joined(run, code_map), why)
 
 
-def _launches(run: Run, target: str, use_cache: bool) -> Iterator[Launch]:
+def _noted(run: Run, note: str) -> Run:
+    return replace(run, notes=(*run.notes, note)) if note else run
+
+
+def launches(
+    run: Run,
+    target: str,
+    use_cache: bool,
+    models: tuple[Path | None, Path | None] = (None, None),
+) -> Iterator[Launch]:
     """Yield how the server was launched: the arguments that a rank ran with say most.
 
     They are written as a call, which need not be a command that anybody typed; a benchmark's
-    script has no launch command at all. Models on this machine tell their configuration.
+    script has no launch command at all. ``models`` are the configurations of target and draft,
+    where they are not those of models on this machine.
     """
     from specmap.scan.launch.declared import read
     from specmap.scan.vocabulary import load_vocabulary
@@ -165,11 +193,29 @@ def _launches(run: Run, target: str, use_cache: bool) -> Iterator[Launch]:
         words = vocabulary.launch_words
         yield Launch(
             f"{min(vocabulary.arguments.calls)}({given})",
-            model_config=_model(arguments.get(words.model_path), words.config_file),
-            draft_config=_model(arguments.get(words.draft_path), words.config_file),
+            model_config=models[0] or _model(arguments.get(words.model_path), words.config_file),
+            draft_config=models[1] or _model(arguments.get(words.draft_path), words.config_file),
+            gpu_memory=_smallest_memory_gb(run),
+            sm=_one_sm(run),
         )
     if run.command:
-        yield Launch(shlex.join(run.command))
+        yield Launch(shlex.join(run.command), model_config=models[0], draft_config=models[1])
+
+
+def _smallest_memory_gb(run: Run) -> float | None:
+    """Return what SGLang asks for: the memory of the smallest GPU, where every rank says its own.
+
+    In GB of 1024 MB, as the driver tells it; the launch's defaults depend on it.
+    """
+    known = [rank.gpu_memory_bytes for rank in run.ranks]
+    told = [size for size in known if size is not None]
+    return min(told) / 2**30 if told and len(told) == len(known) else None
+
+
+def _one_sm(run: Run) -> int | None:
+    """Return the ranks' compute capability, None where one does not say it or they differ."""
+    known = {rank.gpu_sm for rank in run.ranks}
+    return known.pop() if len(known) == 1 else None
 
 
 def _model(place: object, config: str) -> Path | None:

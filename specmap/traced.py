@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from specmap.budget import budgeted
 from specmap.codemap.event import Run
@@ -13,6 +14,10 @@ from specmap.pipeline import Progress, scan_tree
 from specmap.trace.names import TraceNames, names_of
 from specmap.trace.plan import WrapPlan
 from specmap.trace.planning import plan_of
+
+if TYPE_CHECKING:
+    from specmap.trace.divergence import Unlike
+    from specmap.trace.rankreader import Keep
 
 
 def trace_names(path: Path | None = None) -> TraceNames:
@@ -64,6 +69,20 @@ def read_run(folder: Path, *, baseline_tps: float | None = None, other: Path | N
     second = None if other is None else read(other, names)
     run = read(folder, names)
     return budgeted(run, names.width, baseline_tps=baseline_tps, other=second)
+
+
+def read_whole(folder: Path, keep: Keep) -> tuple[Run, Unlike]:
+    """Read a recorded run once, with its budget, and hand every cycle of it to ``keep``.
+
+    Raises:
+        TraceError: it is no run, or a file cannot be read.
+        RulesError: the vocabulary cannot be read.
+    """
+    from specmap.trace.read import read_whole as read
+
+    names = trace_names()
+    run, unlike = read(folder, names, keep)
+    return budgeted(run, names.width), unlike
 
 
 def convert(folder: Path) -> tuple[Path, ...]:

@@ -56,7 +56,11 @@ def launch(command: Sequence[str], ask: Ask, watcher: Watcher) -> int:
     environment = environment_of(os.environ, directory=run.folder, options=ask.options)
     _add_ring(environment, server_in)
     with Signals() as signals:
-        server = Server(command, environment, ask.log)
+        try:
+            server = Server(command, environment, ask.log)
+        except SpecmapError:
+            rundir.discard(run.folder)
+            raise
         follower = Follower(run, signals)
         limit = _followed(follower, server, watcher)
         stopped = limit and ask.stop_after

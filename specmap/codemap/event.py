@@ -187,6 +187,7 @@ class RankRun:
     nothing was lost (None: nothing was). ``cut_bytes`` were behind the last whole record.
     ``wrapped`` counts the functions that were, ``missing`` are those that could not be, with
     why; ``faults`` are the agent's own. ``calls`` counts the calls of each by symbol id.
+    ``gpu_memory_bytes`` and ``gpu_sm`` (the compute capability times ten) are None if unknown.
     """
 
     name: str
@@ -218,6 +219,8 @@ class RankRun:
     arguments: Mapping[str, Plain] = field(default_factory=dict, hash=False)
     versions: Mapping[str, str] = field(default_factory=dict, hash=False)
     environment: Mapping[str, str] = field(default_factory=dict, hash=False)
+    gpu_memory_bytes: int | None = None
+    gpu_sm: int | None = None
 
 
 class RunProblem(StrEnum):
@@ -302,6 +305,7 @@ class Run:
 
     ``release`` is that of the plan; ``command`` what was started, empty for one that was
     attached to. ``ranks_expected`` is how many ranks the launch asks for, None if unknown.
+    ``damage`` names the files that could not be read as they should, and what that costs.
     """
 
     release: str | None
@@ -312,6 +316,7 @@ class Run:
     joined: tuple[Joined, ...] = ()
     budget: Budget | None = None
     notes: tuple[str, ...] = ()
+    damage: tuple[str, ...] = ()
 
     @property
     def failing(self) -> bool:

@@ -74,6 +74,8 @@ def blocks(run: Run) -> Iterator[RenderableType]:
     yield heading("Run", " · ".join(facts))
     if run.command:
         yield indent(Text(" ".join(run.command), style="dim"))
+    damage = [Text(line, style="bold red") for line in run.damage]
+    yield from _lines("Not whole", damage)
     yield from _lines("Stands out", [_finding(f) for f in run.findings])
     for ranks in alike(run):
         yield from _rank(*ranks)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import merge
 from statistics import median
@@ -59,12 +59,8 @@ class _Seen:
 
 def compare(members: Sequence[Member], number: Ranks) -> Iterator[RunFinding]:
     """Yield what the ranks differ in; those that run the same cycles are compared."""
-    groups: dict[tuple[int, int], list[Member]] = defaultdict(list)
-    for member in members:
-        replica = -1 if number.replicas_inside else member.rank.dp_rank
-        groups[replica, member.rank.pp_rank].append(member)
     yield from _absent(members, number.expected)
-    for group in groups.values():
+    for group in _groups(members, number):
         if len(group) > 1:
             yield from _stopped(group)
             found = _compare(group)
@@ -74,6 +70,43 @@ def compare(members: Sequence[Member], number: Ranks) -> Iterator[RunFinding]:
             else:
                 yield from found
                 yield from _slow(group)
+
+
+Unlike = Mapping[str, tuple[tuple[int, int], ...]]
+"""By rank: stretches of its cycles, each its first cycle and how many there are."""
+
+
+def unlike(members: Sequence[Member], number: Ranks) -> Unlike:
+    """Return the cycles in which a rank and those of its group did not do the same.
+
+    Where replicas have batches of their own, only those count in which some replayed a phase
+    and some did not.
+    """
+    found: dict[str, list[tuple[int, int]]] = {member.rank.name: [] for member in members}
+    for group in _groups(members, number):
+        pairs = [(m, s) for m in group if (s := _shift(group[0], m)) is not None]
+        for cycle, count, shapes in _unlike(pairs) if len(pairs) > 1 else ():
+            if number.replicas_inside and not _mixed(shapes.values()):
+                continue
+            for member, shift in pairs:
+                if member.rank.name in shapes:
+                    found[member.rank.name].append((cycle + shift, count))
+    return {name: tuple(stretches) for name, stretches in found.items()}
+
+
+def _mixed(shapes: Iterable[_Shape]) -> bool:
+    """Whether some ranks replayed a phase that others did not."""
+    ran = {(phase, state in _REPLAYED) for shape in shapes for phase, state, _, _ in shape}
+    return any((phase, not replayed) in ran for phase, replayed in ran)
+
+
+def _groups(members: Sequence[Member], number: Ranks) -> Iterable[list[Member]]:
+    """Return the ranks that run the same cycles together."""
+    groups: dict[tuple[int, int], list[Member]] = defaultdict(list)
+    for member in members:
+        replica = -1 if number.replicas_inside else member.rank.dp_rank
+        groups[replica, member.rank.pp_rank].append(member)
+    return groups.values()
 
 
 def title(rank: RankRun) -> str:

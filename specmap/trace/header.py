@@ -23,6 +23,10 @@ class Header:
         value = self._data.get(key)
         return value if isinstance(value, int) else default
 
+    def _positive(self, key: str) -> int | None:
+        number = self.number(key)
+        return number if number > 0 else None
+
     def text(self, key: str) -> str:
         """Return a text of the header, "" where there is none."""
         value = self._data.get(key)
@@ -67,6 +71,8 @@ class Header:
             arguments={k: _plain(v) for k, v in sorted(self.table("arguments").items())},
             versions={k: self.text(k) for k in _VERSIONS if self.text(k)},
             environment={k: str(v) for k, v in sorted(self.table("environment").items())},
+            gpu_memory_bytes=self._positive("gpu_memory_bytes"),
+            gpu_sm=self._positive("gpu_sm"),
             **figures,
         )
 

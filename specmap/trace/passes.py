@@ -20,6 +20,7 @@ from specmap.trace.repeats import Repeat, Repeats
 from specmap.trace.resolve import Place, Resolver
 from specmap.trace.spool import Kind, Record, Records
 
+_KINDS = frozenset(Kind)
 LATE_CYCLES = 128
 """How many cycles a pass waits for its GPU time and its accepted tokens."""
 
@@ -44,7 +45,8 @@ class _Frame:
 class Events:
     """What one batch of records brought besides passes.
 
-    ``syncs`` are ``(site, phase, blocked_ns)``, ``accepts`` ``(requests, tokens)``.
+    ``syncs`` are ``(site, phase, blocked_ns)``, ``accepts`` ``(requests, tokens)``;
+    ``senseless`` counts records of no kind that there is.
     """
 
     cycles: list[Cycle] = field(default_factory=list)
@@ -52,6 +54,7 @@ class Events:
     accepts: list[tuple[int, int]] = field(default_factory=list)
     captures: int = 0
     dropped: int = 0
+    senseless: int = 0
 
 
 class Machine:
@@ -280,6 +283,8 @@ class Machine:
         elif kind in (Kind.ARM, Kind.DISARM):
             self._forget()
             self._next = max(self._next, place)
+        elif kind not in _KINDS:
+            events.senseless += 1
 
     def _here(self, target: int, kind: int) -> tuple[int, str]:
         if self._cycle is None:

@@ -10,14 +10,14 @@ from typing import Any
 from specmap.codemap.event import Pass, RankRun, Run
 from specmap.errors import TraceError
 from specmap.trace.cycles import Cycle
-from specmap.trace.divergence import Member, Ranks
+from specmap.trace.divergence import Member, Ranks, Unlike, unlike
 from specmap.trace.eventlog import tail_of
 from specmap.trace.findings import findings_of
-from specmap.trace.header import Header
 from specmap.trace.names import TraceNames
 from specmap.trace.passes import Machine
 from specmap.trace.plan import WrapPlan, from_json
-from specmap.trace.spool import Record, rank_order, ranks_in, salvage
+from specmap.trace.rankreader import Keep, RankReader
+from specmap.trace.spool import rank_order, ranks_in, salvage
 from specmap.trace.summary import Summary
 
 PLAN = "plan.json"
@@ -43,42 +43,21 @@ def load_plan(folder: Path) -> WrapPlan:
 
 def about(folder: Path) -> Mapping[str, Any]:
     """Return what ``run.json`` says about a run; nothing where it is missing or broken."""
+    return _about(folder)[0]
+
+
+def _about(folder: Path) -> tuple[Mapping[str, Any], str]:
+    """Return what ``run.json`` says, and what is wrong with it; a run need not have one."""
     try:
         data = json.loads((folder / ABOUT).read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return data if isinstance(data, dict) else {}
-
-
-class RankReader:
-    """Reads one rank, as far as it has written."""
-
-    def __init__(self, folder: Path, name: str, plan: WrapPlan, names: TraceNames) -> None:
-        self.tail = tail_of(folder, name)
-        self.summary = Summary(plan, names)
-
-    def poll(self) -> None:
-        """Read all that is new.
-
-        Raises:
-            TraceError: the spool cannot be read.
-        """
-        while records := self.tail.poll():
-            self.summary.take(self.tail, records)
-
-    def rank_run(self) -> RankRun:
-        """Return what the rank did so far."""
-        return self.summary.rank_run(self.tail)
-
-    def member(self) -> Member:
-        """Return the rank for a comparison with others."""
-        header = self.tail.header
-        return Member(
-            self.rank_run(),
-            self.summary,
-            Header(header).text("boot_id"),
-            header.get("armed_from_start") is not False,
-        )
+    except FileNotFoundError:
+        return {}, ""
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "no JSON"
+        return {}, f"{ABOUT}: {reason}; command and tree of the run are not known"
+    if not isinstance(data, dict):
+        return {}, f"{ABOUT}: no JSON object; command and tree of the run are not known"
+    return data, ""
 
 
 class LiveRun:
@@ -101,8 +80,20 @@ class LiveRun:
                 self._ranks[name] = RankReader(self._folder, name, self._plan, self._names)
         for reader in self._ranks.values():
             reader.poll()
-        runs = (self._ranks[name].rank_run() for name in sorted(self._ranks, key=rank_order))
+        runs = (reader.rank_run() for reader in self._readable())
         return tuple(run for run in runs if _is_rank(run))
+
+    def _readable(self) -> list[RankReader]:
+        """Return the ranks of which something could be read, in order.
+
+        Raises:
+            TraceError: there are ranks, and none can be read.
+        """
+        every = [self._ranks[name] for name in sorted(self._ranks, key=rank_order)]
+        found = [reader for reader in every if reader.readable]
+        if every and not found:
+            raise TraceError("; ".join(reader.failed for reader in every))
+        return found
 
     def poll(self) -> Run:
         """Read all that is new and return the run so far.
@@ -111,21 +102,41 @@ class LiveRun:
             TraceError: a file cannot be read.
         """
         self.advance()
-        return self._run()
+        return self._run(*self._members())
 
-    def _run(self) -> Run:
-        every = [self._ranks[name].member() for name in sorted(self._ranks, key=rank_order)]
+    def read_whole(self, keep: Keep) -> tuple[Run, Unlike]:
+        """Read ranks that have ended, and hand on every cycle; see :func:`read_whole`.
+
+        Raises:
+            TraceError: a file cannot be read.
+        """
+        for name in ranks_in(self._folder):
+            reader = RankReader(self._folder, name, self._plan, self._names)
+            self._ranks[name] = reader
+            for cycle, passes in reader.poll_pairs():
+                keep(name, cycle, passes)
+        members, ranks = self._members()
+        return self._run(members, ranks), unlike(members, ranks)
+
+    def _members(self) -> tuple[list[Member], Ranks]:
+        every = [reader.member() for reader in self._readable()]
         members = [m for m in every if _is_rank(m.rank)]
         arguments = members[0].rank.arguments if members else {}
         inside = any(arguments.get(name) is True for name in self._names.replicas_inside)
-        expected = _expected(arguments, self._names, inside)
-        command = about(self._folder).get("command")
+        return members, Ranks(_expected(arguments, self._names, inside), inside)
+
+    def _run(self, members: list[Member], ranks: Ranks) -> Run:
+        known, wrong = _about(self._folder)
+        command = known.get("command")
+        every = [self._ranks[name] for name in sorted(self._ranks, key=rank_order)]
+        damage = (line for reader in every for line in reader.damage())
         return Run(
             release=self._plan.release,
             command=tuple(map(str, command)) if isinstance(command, list) else (),
             ranks=tuple(member.rank for member in members),
-            findings=findings_of(members, self._plan, Ranks(expected, inside)),
-            ranks_expected=expected,
+            findings=findings_of(members, self._plan, ranks),
+            ranks_expected=ranks.expected,
+            damage=(*((wrong,) if wrong else ()), *damage),
         )
 
 
@@ -150,13 +161,30 @@ def _expected(
 def read_run(folder: Path, names: TraceNames) -> Run:
     """Read a recorded run to its end; what a killed rank left in memory is saved first.
 
+    A rank that cannot be read is left out, and :attr:`Run.damage` says why.
+
+    Raises:
+        TraceError: it is no run, or no rank of it can be read.
+    """
+    plan = load_plan(folder)
+    for name in ranks_in(folder):
+        salvage(folder, name)
+    return LiveRun(folder, plan, names).poll()
+
+
+def read_whole(folder: Path, names: TraceNames, keep: Keep) -> tuple[Run, Unlike]:
+    """Read a recorded run once, for its figures and for every cycle of it.
+
+    ``keep`` gets the rank's name, the cycle, and its passes in order. Also returned are the
+    cycles of each rank in which its group did not do the same.
+
     Raises:
         TraceError: it is no run, or a file cannot be read.
     """
     plan = load_plan(folder)
     for name in ranks_in(folder):
         salvage(folder, name)
-    return LiveRun(folder, plan, names).poll()
+    return LiveRun(folder, plan, names).read_whole(keep)
 
 
 def passes_of(folder: Path, name: str, plan: WrapPlan, names: TraceNames) -> Iterator[Pass]:
@@ -182,14 +210,3 @@ def cycles_of(folder: Path, name: str, plan: WrapPlan, names: TraceNames) -> Ite
         machine.feed(records, tail.header)
         yield from machine.settled()
     yield from machine.settled(final=True)
-
-
-def records_of(folder: Path, name: str) -> Iterator[Record]:
-    """Yield the raw records of a rank.
-
-    Raises:
-        TraceError: the spool cannot be read.
-    """
-    tail = tail_of(folder, name)
-    while records := tail.poll():
-        yield from records

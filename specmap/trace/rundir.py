@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import tempfile
@@ -71,6 +72,15 @@ def describe(folder: Path, facts: Mapping[str, object], plan: str) -> None:
         raise OutputError(
             f"cannot write to {str(folder)!r}: {reason}; name another --dir"
         ) from None
+
+
+def discard(folder: Path) -> None:
+    """Take back a run that did not begin: its two files, and its folder if nothing else is there."""
+    for name in (RUN_FILE, PLAN_FILE):
+        with contextlib.suppress(OSError):
+            (folder / name).unlink()
+    with contextlib.suppress(OSError):
+        folder.rmdir()
 
 
 def without_secrets(command: Sequence[str]) -> list[str]:

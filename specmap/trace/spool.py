@@ -8,6 +8,7 @@ when it was killed still lies in its ring in shared memory.
 from __future__ import annotations
 
 import json
+import os
 import struct
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,12 +25,14 @@ Record = tuple[int, int, int, int, int, int, int]
 
 _FILE = struct.Struct("<8sII")
 _FILE_BYTES = 64
+_REFUSED = struct.Struct("<I")  # behind the version: why the rank could not write on, else 0
 _MAGIC = b"SPECMAP1"
 _RING_MAGIC = b"SPECRING"
 _RING_PAGE = 4096
 _RING = struct.Struct("<8sIIQ")
 _CAPACITY, _HEAD, _TAIL, _DROPPED = 16, 64, 128, 192
 _INT32 = (1 << 31) - 1
+_CHUNK = 1 << 16
 VERSION = 1
 _FILE_HEAD = _FILE.pack(_MAGIC, RECORD.size, VERSION).ljust(_FILE_BYTES, b"\0")
 SHARED = Path("/dev/shm")
@@ -111,17 +114,19 @@ class Tail:
         self.header: Mapping[str, Any] = {}
         self.names: dict[int, Mapping[str, Any]] = {}
         self._folder = folder
+        self._broken_header = False
+        self._broken_names = 0
         self._spool_at = 0
         self._names_at = 0
         self._rest = b""
 
-    def poll(self, limit: int = 1 << 16) -> Records:
+    def poll(self, limit: int = _CHUNK) -> Records:
         """Return up to ``limit`` new whole records; none: there are no more now.
 
         Raises:
             TraceError: the file is no spool, or of another version.
         """
-        self.header = _header(self._folder / (self.name + HEADER)) or self.header
+        self._poll_header()
         self._poll_names()
         path = self._folder / (self.name + SPOOL)
         if self._spool_at == 0 and not self._begins(path):
@@ -136,6 +141,32 @@ class Tail:
     def cut_bytes(self) -> int:
         """Bytes behind the last whole record: half a record, where the rank was killed."""
         return len(self._rest)
+
+    def damage(self) -> list[str]:
+        """Return a line for each file of a rank that has ended and cannot be read as it should."""
+        found = []
+        header, names = self.name + HEADER, self.name + NAMES
+        if self._broken_header or not (self._folder / header).exists():
+            what = "no JSON object" if self._broken_header else "missing"
+            found.append(
+                f"{header}: {what}; the rank's versions, arguments and classes are not known, and "
+                "what it had in memory is not saved"
+            )
+        if self._broken_names:
+            found.append(f"{names}: {self._broken_names} lines are no JSON; reasons are missing")
+        if not (self._folder / names).exists():
+            found.append(f"{names}: missing; reasons and places have no text")
+        return [*found, *self._spool_damage()]
+
+    def _spool_damage(self) -> Iterator[str]:
+        head = _read(self._folder / (self.name + SPOOL), 0, _FILE_BYTES)
+        if len(head) < _FILE_BYTES:
+            yield f"{self.name}{SPOOL}: empty; this rank left no record"
+        elif refused := _REFUSED.unpack_from(head, _FILE.size)[0]:
+            yield (
+                f"{self.name}{SPOOL}: the disk refused more ({os.strerror(refused)}); the rank's "
+                "records end there"
+            )
 
     def _begins(self, path: Path) -> bool:
         head = _read(path, 0, _FILE_BYTES)
@@ -152,6 +183,12 @@ class Tail:
         self._spool_at = _FILE_BYTES
         return True
 
+    def _poll_header(self) -> None:
+        data = _read(self._folder / (self.name + HEADER), 0, -1)
+        found = _parsed(data)
+        self._broken_header = bool(data) and found is None
+        self.header = found or self.header
+
     def _poll_names(self) -> None:
         path = self._folder / (self.name + NAMES)
         data = _read(path, self._names_at, -1)
@@ -162,7 +199,7 @@ class Tail:
                 item = json.loads(line)
                 self.names[int(item["id"])] = item
             except (ValueError, KeyError, TypeError):
-                continue  # half a line of a killed rank, completed by nobody
+                self._broken_names += 1
 
 
 def _read(path: Path, start: int, count: int) -> bytes:
@@ -177,9 +214,9 @@ def _read(path: Path, start: int, count: int) -> bytes:
         raise TraceError(f"{path.name}: {error.strerror or error}") from None
 
 
-def _header(path: Path) -> Mapping[str, Any] | None:
+def _parsed(text: bytes) -> Mapping[str, Any] | None:
     try:
-        data = json.loads(_read(path, 0, -1))
+        data = json.loads(text)
     except ValueError:
         return None
     return data if isinstance(data, dict) else None
@@ -194,7 +231,7 @@ def salvage(folder: Path, name: str, shared: Path = SHARED) -> int:
     Raises:
         TraceError: the spool cannot be written.
     """
-    header = _header(folder / (name + HEADER)) or {}
+    header = _parsed(_read(folder / (name + HEADER), 0, -1)) or {}
     ring, pid = header.get("shm"), header.get("pid")
     if not isinstance(ring, str) or "/" in ring or _alive(pid):
         return 0
@@ -235,8 +272,18 @@ def _word(data: bytes, at: int) -> int:
 
 def _told(spool: Path, saved: bytes) -> int:
     """Return how many lost records the spool and the ring speak of themselves."""
-    data = _read(spool, _FILE_BYTES, _records(spool) * RECORD.size) + saved
-    return sum(value for _, _, kind, _, _, value, _ in RECORD.iter_unpack(data)
+    total, left = 0, _records(spool)
+    while left > 0:
+        count = min(left, _CHUNK)
+        start = _FILE_BYTES + (_records(spool) - left) * RECORD.size
+        total += _lost_in(_read(spool, start, count * RECORD.size))
+        left -= count
+    return total + _lost_in(saved)
+
+
+def _lost_in(data: bytes) -> int:
+    whole = data[: len(data) - len(data) % RECORD.size]
+    return sum(value for _, _, kind, _, _, value, _ in RECORD.iter_unpack(whole)
                if kind == Kind.DROPS)  # fmt: skip
 
 

@@ -41,7 +41,7 @@ class Summary:
 
     ``signatures`` holds for each cycle a number that stands for its passes and how they ran
     (0: not seen), ``shapes`` what the numbers stand for; ``starts`` holds the starts of the
-    first cycles, in ns.
+    first cycles, in ns. ``records`` counts all, ``senseless`` those of no kind that there is.
     """
 
     def __init__(self, plan: WrapPlan, names: TraceNames) -> None:
@@ -61,13 +61,19 @@ class Summary:
         self._decode_times, self._entry_times = Sample(), Sample()
         self._decode_count = self._decode_requests = self._decode_sized = 0
         self._previous: Cycle | None = None
-        self._records = self._cycles = self._lost = self._captures = 0
+        self.records = self._cycles = self._lost = self._captures = 0
         self._first_ns = self._last_ns = 0
+        self.senseless = 0
         self._phrases: dict[tuple[tuple[int, int], ...], Mapping[str, Any] | None] = {}
 
     def feed(self, tail: Tail, records: Records) -> list[Pass]:
         """Take what a rank wrote; return the passes that are settled."""
         return [p for cycle in self._fed(tail, records) for p in self._settle(cycle, tail)]
+
+    def paired(self, tail: Tail, records: Records) -> Iterator[tuple[Cycle, list[Pass]]]:
+        """Take what a rank wrote; yield the cycles that are settled, with their passes."""
+        for cycle in self._fed(tail, records):
+            yield cycle, list(self._settle(cycle, tail))
 
     def take(self, tail: Tail, records: Records) -> None:
         """Take what a rank wrote, where nobody asks for the passes."""
@@ -80,13 +86,18 @@ class Summary:
         if records:
             self._first_ns = self._first_ns or records.times[0]
             self._last_ns = records.times[-1]
-        self._records += len(records)
+        self.records += len(records)
         self._take(self._machine.feed(records, tail.header))
         return self._machine.settled()
 
     def finish(self, tail: Tail) -> list[Pass]:
         """Return the passes that still waited for late figures."""
         return [p for cycle in self._machine.settled(True) for p in self._settle(cycle, tail)]
+
+    def rest(self, tail: Tail) -> Iterator[tuple[Cycle, list[Pass]]]:
+        """Yield the cycles that still waited for late figures, with their passes."""
+        for cycle in self._machine.settled(True):
+            yield cycle, list(self._settle(cycle, tail))
 
     def rank_run(self, tail: Tail) -> RankRun:
         """Return the sums, with the passes that are not settled as they are now."""
@@ -100,7 +111,7 @@ class Summary:
         header, calls = Header(tail.header), self._machine.calls
         return header.rank_run(
             tail,
-            records=self._records,
+            records=self.records,
             cycles=self._cycles,
             first_ns=self._first_ns,
             last_ns=self._last_ns,
@@ -130,6 +141,7 @@ class Summary:
             self._accept[1] += requests
             self._accept[2] += tokens
         self._lost += events.dropped
+        self.senseless += events.senseless
         self._captures += events.captures
 
     def _cycle(self, cycle: Cycle) -> None:

@@ -12,9 +12,10 @@ import pytest
 from specmap.codemap.event import Agreement, Run
 from specmap.join import joined
 from specmap.launched import Launch, judge_launch
+from specmap.recorded import Question, reported
 from specmap.traced import read_run
 from tests.releases.trees import map_of
-from tests.trace.recorded import CASES, RELEASE, Case
+from tests.trace.recorded import CASES, RELEASE, Case, write_pair
 
 pytestmark = pytest.mark.releases
 
@@ -53,3 +54,23 @@ def test_the_decode_cycle_ran_as_the_source_says(case: Case, tmp_path: Path) -> 
     # NGRAM drafts on the CPU: neither phase has a forward, in the source as in the run.
     assert bool(rows["draft"].observed) == (case.name != "ngram")
     assert rows["target_prefill"].agreement is not Agreement.CONTRADICT
+
+
+# What nvidia-smi says of an H200: 143771 MiB.
+H200 = {"gpu_memory_bytes": 143771 << 20, "gpu_sm": 90}
+
+
+def test_the_card_and_the_model_settle_a_batch_of_four(tmp_path: Path) -> None:
+    """The sizes to capture are not among the arguments here: SGLang takes them from the card."""
+    write_pair(tmp_path, arguments={"model_path": "/gone", "cuda_graph_bs": None}, **H200)
+    for name, config in (("target", MODEL), ("eagle3", {**MODEL, "num_hidden_layers": 1})):
+        (tmp_path / f"{name}.json").write_text(json.dumps(config), "utf-8")
+    asked = Question(
+        target=f"sglang=={RELEASE}",
+        model_config=tmp_path / "target.json",
+        draft_config=tmp_path / "eagle3.json",
+    )
+    run = reported(tmp_path, asked, None)
+    rows = {row.phase: row.agreement for row in run.joined}
+    assert [rows[p] for p in ("draft", "verify", "draft_extend")] == [Agreement.AGREE] * 3
+    assert run.notes == ()

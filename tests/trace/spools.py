@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from specmap.codemap.verdict import SinkKind
+from specmap.trace.eventlog import tail_of
 from specmap.trace.plan import (
     Accept,
     BatchNames,
@@ -22,7 +23,7 @@ from specmap.trace.plan import (
     WrapPlan,
     to_json,
 )
-from specmap.trace.spool import RECORD, Kind
+from specmap.trace.spool import RECORD, Kind, Record
 
 DECODE, EXTEND, VERIFY, DRAFT_EXTEND, IDLE = 1, 2, 3, 4, 5
 MODES = {
@@ -205,3 +206,10 @@ class Rank:
         (folder / f"{self.name}.names").write_text(lines, "utf-8")
         (folder / f"{self.name}.spool").write_bytes(self.spool)
         return self.name
+
+
+def records_of(folder: Path, name: str) -> Iterator[Record]:
+    """Yield the raw records of a rank."""
+    tail = tail_of(folder, name)
+    while records := tail.poll():
+        yield from records

@@ -10,10 +10,10 @@ import pytest
 from specmap.errors import OutputError, TraceError
 from specmap.trace.database import open_database
 from specmap.trace.eventlog import convert
-from specmap.trace.read import passes_of, read_run, records_of
+from specmap.trace.read import passes_of, read_run
 from specmap.trace.spool import Kind
 from specmap.traced import trace_names
-from tests.trace.spools import CHECK, PLAN, Rank
+from tests.trace.spools import CHECK, PLAN, Rank, records_of
 
 NAMES = trace_names()
 

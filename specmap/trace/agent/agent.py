@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from . import wrapplan
-from .awaken import on_process_start
+from .awaken import on_process_start, see_running
 from .control import Control
 from .faults import line_of, say
 from .hook import Finder
@@ -78,6 +78,8 @@ class Agent:
         with self.lock:
             plan = wrapplan.read(settings.plan)
             identity = self._identity or Identity(plan)
+            if self._identity is None and self.settings.dormant:
+                see_running(plan, identity.see)
             self.recording = Recording(settings, plan, identity, self.serve)
             self.armed_by = asked_by
             try:

@@ -7,6 +7,7 @@ import json
 import os
 import select
 import socket
+import stat
 import struct
 import sys
 from time import sleep
@@ -17,6 +18,7 @@ from .recording import Recording
 from .settings import Settings
 
 _LONGEST_LINE = 1 << 16
+_STALE_S = 0.2
 _CREDENTIALS = struct.Struct("3i")
 
 
@@ -38,6 +40,23 @@ class _Peer:
     def __init__(self, connection: socket.socket, pid: int) -> None:
         self.connection, self.pid, self.waiting = connection, pid, b""
         self.owns = False
+
+
+def remove_stale(folder: str) -> None:
+    """Remove the sockets that killed processes left: those at which nobody listens.
+
+    A name says nothing here: processes of another container may share the folder.
+    """
+    for name in os.listdir(folder):
+        path = f"{folder}/{name}"
+        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as asked:
+            if not name.endswith(".sock") or not stat.S_ISSOCK(os.stat(path).st_mode):
+                continue
+            asked.settimeout(_STALE_S)
+            try:
+                asked.connect(path)
+            except ConnectionRefusedError:
+                os.unlink(path)
 
 
 class Control:
@@ -75,6 +94,7 @@ class Control:
             os.makedirs(self._folder, mode=0o700, exist_ok=True)
             if os.stat(self._folder).st_uid != os.getuid():
                 raise PermissionError("the folder belongs to somebody else")
+            remove_stale(self._folder)
             self._path = f"{self._folder}/{os.getpid()}.sock"
             mask = os.umask(0o177)
             try:

@@ -166,13 +166,22 @@ def _driver() -> str | None:
     return found and found[1]
 
 
-def gpu() -> str | None:
-    """Return the GPU's name; asked on the scheduler's thread, and never initialises CUDA."""
+def gpu() -> dict[str, Any]:
+    """Return the GPU's name, memory and compute capability times ten, as far as they are known.
+
+    Asked on the scheduler's thread, and never initialises CUDA.
+    """
+    found: dict[str, Any] = {}
     cuda = getattr(sys.modules.get("torch"), "cuda", None)
     try:
-        return str(cuda.get_device_name()) if cuda is not None and cuda.is_initialized() else None
-    except Exception:
-        return None
+        if cuda is not None and cuda.is_initialized():
+            found["gpu"] = str(cuda.get_device_name())
+            about = cuda.get_device_properties(cuda.current_device())
+            found["gpu_memory_bytes"] = int(about.total_memory)
+            found["gpu_sm"] = 10 * int(about.major) + int(about.minor)
+    except Exception as error:
+        found["gpu_note"] = f"{type(error).__name__}: {error}"
+    return found
 
 
 def machine() -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 from time import monotonic_ns
@@ -11,7 +12,18 @@ from typing import Any
 from .faults import say
 from .memory import Memory
 from .names import Names
-from .records import DROPPED, DROPS, FOREIGN, HEAD, NONE, PAGE_BYTES, RECORD, SPOOL_HEADER, TAIL
+from .records import (
+    DROPPED,
+    DROPS,
+    FOREIGN,
+    HEAD,
+    NONE,
+    PAGE_BYTES,
+    RECORD,
+    SPOOL_HEADER,
+    SPOOL_REFUSED,
+    TAIL,
+)
 
 
 class Log:
@@ -134,6 +146,17 @@ class Log:
         if not self.failed:
             self.failed = error.strerror or type(error).__name__
             say(f"no trace in {self.folder}: {self.failed}; the server goes on")
+            self._mark_refused(error.errno or errno.EIO)
+
+    def _mark_refused(self, number: int) -> None:
+        """Say so in the spool's own first bytes, which are on the disk already."""
+        with contextlib.suppress(OSError):
+            spool = os.open(f"{self.folder}/{self.rank}.spool", os.O_WRONLY | os.O_CLOEXEC)
+            try:
+                if os.fstat(spool).st_size >= len(SPOOL_HEADER):
+                    os.pwrite(spool, number.to_bytes(4, "little"), SPOOL_REFUSED)
+            finally:
+                os.close(spool)
 
 
 def _free(folder: str, rank: str) -> str:

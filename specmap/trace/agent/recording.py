@@ -55,7 +55,7 @@ class Recording:
         self._memory: Memory | None = None
         self._processes: list[Binding] = []
         self._classes: dict[str, str] = {}
-        self._gpu: str | None = None
+        self._gpu: dict[str, Any] | None = None
         self._clock = [clock_pair()]
         self._written = 0.0
         self._broken = False
@@ -152,7 +152,7 @@ class Recording:
         """Look round once after the first cycle; later only what was asked for."""
         try:
             if self._gpu is None:
-                self._gpu = gpu() or ""
+                self._gpu = gpu()
                 self.identity.read_arguments()
                 self._dirty = True
             if self._spans is not None:
@@ -227,7 +227,8 @@ class Recording:
             "process_title": title(),
             **{key: ranks.get(key) for key in ("tp_rank", "pp_rank", "dp_rank", "gpu_id")},
             **self._facts,
-            "gpu": self._gpu or None,
+            "gpu": None,
+            **(self._gpu or {}),
             "ring": self.ring.kind,
             "ring_note": self.ring_note,
             "shm": self._memory and self._memory.name,

@@ -15,6 +15,7 @@ ENTER, EXIT, RAISE, REASON, REPLAY, CAPTURE_BEGIN, CAPTURE_END, SYNC = range(1, 
 GPU_SPAN, ACCEPT, DROPS, ARM, DISARM, NOTE, OVERHEAD = range(9, 16)
 
 SPOOL_HEADER = struct.pack("<8sII48x", b"SPECMAP1", RECORD.size, 1)
+SPOOL_REFUSED = 16  # place of the error number with which the disk refused to take more
 
 # The page in front of the ring's records.
 PAGE_BYTES = 4096

@@ -178,3 +178,52 @@ def test_an_agent_is_woken_in_a_process_that_started_without_one(toy: Toy) -> No
             assert client.ask(do="disarm")["ok"]
         process.kill()
     assert toy.counts()[1, ENTER] == 1
+
+
+def test_sockets_of_killed_processes_go_those_of_others_stay(toy: Toy) -> None:
+    folder = toy.folder / "s"
+    folder.mkdir(mode=0o700)
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(str(folder / "1.sock"))
+    (folder / "2.sock").write_text("no socket", "utf-8")
+    with socket.socket(socket.AF_UNIX) as other:
+        other.bind(str(folder / "3.sock"))
+        other.listen()
+        with asleep(toy) as process, Client(toy, process.pid):
+            names = {path.name for path in folder.iterdir()}
+    assert names == {"3.sock", "2.sock", f"{process.pid}.sock"}
+
+
+def test_a_rank_that_is_armed_late_says_which_it_is(toy: Toy) -> None:
+    """The way of containers: the sleeping agent has no plan, so it did not watch for the start."""
+    toy.write("toy/start.py", """
+        import sys
+        from toy.worker import Batch, Worker
+        def serve(server_args, tp_rank, pp_rank, rest=()):
+            worker = Worker()
+            print("ready", flush=True)
+            for line in sys.stdin:
+                print(worker.cycle(Batch(1)), flush=True)
+    """)  # fmt: skip
+    names = {"tp_rank": ["tp_rank"], "pp_rank": ["pp_rank"], "arguments": ["server_args"]}
+    toy.extra["rank"] = {"process": ["toy.start:serve"], "names": names}
+    script = """
+        import types
+        import toy.start
+        def outer(*args, **kwargs):
+            toy.start.serve(*args, **kwargs)
+        outer(types.SimpleNamespace(tp_size=4), tp_rank=3, pp_rank=1)
+    """
+    nowhere = {"SPECMAP_TRACE": "dormant", "SPECMAP_DIR": "", "SPECMAP_PLAN": ""}
+    with toy.start(script, **nowhere) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        with Client(toy, process.pid) as client:
+            armed = client.ask(do="arm", dir=str(toy.run), plan=str(toy.run / "plan.json"))
+            assert armed == {"ok": True, "rank": f"rank-3-1-0-{process.pid}"}
+            assert tell(process, "go") == "1"
+            assert client.ask(do="disarm")["ok"]
+        process.kill()
+    header = toy.header()
+    assert (header["tp_rank"], header["pp_rank"]) == (3, 1)
+    assert header["arguments"] == {"tp_size": 4}

@@ -60,6 +60,10 @@ TORCH = '''
     cuda.CUDAGraph, cuda.Event = CUDAGraph, Event
     cuda.is_initialized = lambda: True
     cuda.get_device_name = lambda: "Toy GPU"
+    cuda.current_device = lambda: 3
+    class Properties:
+        total_memory, major, minor = 42 << 30, 9, 0
+    cuda.get_device_properties = {3: Properties}.get
 '''
 GRAPH = {
     "classes": ["torch.cuda:CUDAGraph"], "replay": ["replay"],
@@ -92,6 +96,7 @@ def test_replays_and_captures_are_seen_at_the_graph(gpu_toy: Toy) -> None:
     assert {one.object for one in seen} == {int(graph)}
     header = gpu_toy.header()
     assert (header["gpu"], header["torch"]) == ("Toy GPU", "9.9")
+    assert (header["gpu_memory_bytes"], header["gpu_sm"]) == (42 << 30, 90)
 
 
 def test_a_graph_class_that_is_replaced_later_is_wrapped_too(gpu_toy: Toy) -> None:
