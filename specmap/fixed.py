@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,6 +24,7 @@ from specmap.lint.engine import lint_map
 from specmap.lint.known import Before, accept, known_of
 from specmap.lint.rulebook import load
 from specmap.scan.checkout import PACKAGE
+from specmap.scan.index import Tree
 
 if TYPE_CHECKING:
     from specmap.scan.checkout import Checkout
@@ -86,7 +86,7 @@ def fix_tree(request: Request, progress: pipeline.Progress | None = None) -> Fix
         if request.write and report.after:
             write_files(checkout.root, report.after)
         written = tuple(report.after) if request.write else ()
-        return Fixed(report, request, _prefix(checkout.root) if local else "", written)
+        return Fixed(report, request, _prefix(checkout, local, cwd), written)
 
 
 @dataclass
@@ -102,9 +102,7 @@ class _Scans:
         """Return the map of the tree with ``texts`` over it."""
         checkout = self.tree.checkout
         with tempfile.TemporaryDirectory(prefix="specmap-fix-") as name:
-            package = checkout.root / PACKAGE
-            shutil.copytree(package, Path(name, package.name), ignore=_only_python)
-            write_files(Path(name), texts)
+            _copy(checkout.root, texts, Path(name))
             copy = replace(checkout, root=Path(name).resolve(), content=None)
             changed = pipeline.Resolved(copy, self.tree.cache)
             return pipeline.scan_resolved(changed, platform=self.platform, progress=self.progress)
@@ -128,8 +126,13 @@ def _held(codemap: CodeMap) -> frozenset[str]:
     return frozenset(qualname_of(function.id) for function in codemap.functions)
 
 
-def _only_python(folder: str, names: list[str]) -> set[str]:
-    return {n for n in names if Path(folder, n).is_file() and not n.endswith(".py")}
+def _copy(root: Path, texts: Mapping[str, str], folder: Path) -> None:
+    """Put the sources of a tree into a folder, with ``texts`` over them; modes stay behind."""
+    tree = Tree(root, PACKAGE)
+    for file in tree.files:
+        place = folder / file
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(texts[file].encode() if file in texts else tree.source(file))
 
 
 def check_writable(checkout: Checkout, local: bool, allow_dirty: bool) -> None:
@@ -153,11 +156,14 @@ def check_writable(checkout: Checkout, local: bool, allow_dirty: bool) -> None:
         )
 
 
-def _prefix(root: Path) -> str:
+def _prefix(checkout: Checkout, local: bool, cwd: Path) -> str:
+    """The way from the top of the repository to the folder with the package."""
     from specmap.scan import gitrepo
 
-    top = gitrepo.find(root)
-    if top is None:
+    top = gitrepo.find(checkout.root if local else cwd)
+    if top is None or not (local or checkout.label.startswith("git:")):
         return ""
-    way = root.resolve().relative_to(top.resolve()).as_posix()
+    if not local:
+        return gitrepo.place_of(top, checkout.commit or "").rpartition("/")[0]
+    way = checkout.root.resolve().relative_to(top.resolve()).as_posix()
     return "" if way == "." else way

@@ -2,15 +2,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
+from specmap import pipeline
 from specmap.cli import command
 from specmap.cli_review import Shown
+from specmap.codemap.graph import CodeMap
 from specmap.errors import SpecmapError, TargetError
 from tests.fix.forks import FAULTS, whole
-from tests.review_tree import RUNNER
+from tests.review_tree import RUNNER, commit, git, plant
 
 
 def run(*arguments: str) -> Shown:
@@ -53,6 +56,47 @@ def test_written_once_then_nothing_is_left(tmp_path: Path) -> None:
     shown = run(folder, "--write", "--no-cache", "-q")
     assert shown.code == 0
     assert "nothing to rewrite" in shown.text
+
+
+def test_what_is_only_refused_is_nothing_to_do(tmp_path: Path) -> None:
+    plant(tmp_path / "fork")
+    FAULTS["constant-term"][1](tmp_path / "fork")
+    shown = run(str(tmp_path / "fork"), "--no-cache", "-q")
+    assert "1 refused" in shown.text
+    assert shown.code == 0
+
+
+def test_the_copy_of_a_read_only_tree_can_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who runs as root can write anywhere, so the modes of the copy are looked at."""
+    folder = fork(tmp_path / "fork", "constant-term")
+    for path in [folder, *folder.rglob("*")]:
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    scan, modes = pipeline.scan_resolved, set[int]()
+
+    def looked_at(tree: pipeline.Resolved, **options: Any) -> CodeMap:
+        if tree.checkout.root != folder.resolve():
+            modes.update(p.stat().st_mode & 0o200 for p in tree.checkout.root.rglob("*"))
+        return scan(tree, **options)
+
+    monkeypatch.setattr(pipeline, "scan_resolved", looked_at)
+    shown = run(str(folder), "--diff", "--no-cache", "-q")
+    assert "-        is_tree_supported = False\n" in shown.text
+    assert modes == {0o200}
+
+
+def test_the_diff_of_a_revision_is_taken_by_git_at_its_top(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fork(tmp_path / "python", "constant-term")
+    git(tmp_path, "init", "--quiet")
+    commit(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    shown = run("git:HEAD", "--diff", "--no-cache", "-q")
+    (tmp_path / "fix.diff").write_text(shown.text, "utf-8")
+    git(tmp_path, "apply", "fix.diff")
+    assert "is_tree_supported" not in (tmp_path / "python" / RUNNER).read_text("utf-8")
 
 
 def test_pages() -> None:

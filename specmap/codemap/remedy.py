@@ -74,7 +74,8 @@ class Obligation:
     """What must be equal: two pieces of code that leave values in ``results``.
 
     ``setup`` makes what both read from the random ``inputs`` (name and kind, see
-    :mod:`specmap.fix.prove`); ``helper`` names the helper that the new piece needs.
+    :mod:`specmap.fix.prove`), on ``device``; ``pinned`` says whether that device has pinned
+    memory beside it. ``helper`` names the helper that the new piece needs.
     """
 
     setup: str
@@ -91,7 +92,8 @@ class Proposal:
 
     ``facts`` are the preconditions that hold, with their places. ``workers`` are the class
     ids whose verify the rewrite promises to bring back under a graph. ``helper`` names the
-    helper function that the file needs.
+    helper function that the file needs. ``nth`` tells places apart that read the same in one
+    function, from 0 in the order of the untouched text.
     """
 
     rewrite: str
@@ -103,11 +105,17 @@ class Proposal:
     refused: str = ""
     workers: tuple[str, ...] = ()
     helper: str = ""
+    nth: int = 0
 
     @property
-    def key(self) -> tuple[str, str, str]:
-        """What identifies the proposal whatever its line."""
+    def alike(self) -> tuple[str, str, str]:
+        """What it has in common with those that read the same in one function."""
         return (self.rewrite, self.holder, self.what)
+
+    @property
+    def key(self) -> tuple[str, str, str, int]:
+        """What identifies the proposal whatever its line."""
+        return (*self.alike, self.nth)
 
 
 Finder = Callable[..., Iterator[Proposal]]

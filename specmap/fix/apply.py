@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 from pathlib import Path
 
 from specmap.codemap.graph import CodeMap
@@ -28,7 +29,8 @@ from specmap.fix.names import Names
 from specmap.fix.tree import Tree
 
 _ROUNDS = 6
-Key = tuple[str, str, str]
+Alike = tuple[str, str, str]
+Key = tuple[str, str, str, int]
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,7 @@ class _Run:
     failed: dict[Key, Attempt] = field(default_factory=dict)
     waiting: dict[Key, Attempt] = field(default_factory=dict)
     conflicts: dict[Key, Attempt] = field(default_factory=dict)
+    gone: dict[Alike, set[int]] = field(default_factory=dict)
 
 
 def select(rewrites: Iterable[Rewrite], selectors: Sequence[str]) -> tuple[Rewrite, ...]:
@@ -82,7 +85,7 @@ def fix(
     """
     run = _Run(root, names, rewrites, hands)
     for _ in range(_ROUNDS):
-        run.made, run.waiting, run.conflicts = [], {}, {}
+        run.made, run.waiting, run.conflicts, run.gone = [], {}, {}, {}
         texts, last = _to_the_end(run, codemap)
         broken = _unkept(run, codemap, last, texts)
         if not broken:
@@ -126,7 +129,7 @@ def _taken(run: _Run, tree: Tree) -> list[Attempt]:
     taken: list[Attempt] = []
     run.waiting = {}
     for rewrite in run.rewrites:
-        for proposal in sorted(rewrite.find(tree), key=lambda p: (p.span, p.what)):
+        for proposal in _numbered(run, rewrite.find(tree)):
             if proposal.key in run.failed:
                 continue
             attempt = _judged(run, rewrite, proposal)
@@ -140,6 +143,16 @@ def _taken(run: _Run, tree: Tree) -> list[Attempt]:
                 run.conflicts[proposal.key] = attempt
             run.waiting[proposal.key] = attempt
     return sorted(taken, key=lambda t: (t.proposal.span, t.rewrite.id))
+
+
+def _numbered(run: _Run, proposals: Iterable[Proposal]) -> Iterator[Proposal]:
+    """Number those that read the same; the numbers of those that were made are taken."""
+    taken = {alike: set(numbers) for alike, numbers in run.gone.items()}
+    for proposal in sorted(proposals, key=lambda p: (p.span, p.what)):
+        numbers = taken.setdefault(proposal.alike, set())
+        nth = next(n for n in count() if n not in numbers)
+        numbers.add(nth)
+        yield replace(proposal, nth=nth)
 
 
 def _judged(run: _Run, rewrite: Rewrite, proposal: Proposal) -> Attempt:
@@ -181,6 +194,7 @@ def _made(run: _Run, tree: Tree, taken: Sequence[Attempt]) -> dict[str, str]:
             run.failed[proposal.key] = replace(attempt, outcome=Outcome.FAILED, reason=wrong)
             continue
         done = wanted
+        run.gone.setdefault(proposal.alike, set()).add(proposal.nth)
         texts.update(after)
         step = ProofStep(Layer.SYNTAX, LayerStatus.HELD, "parses; every name that is read is bound")
         run.made.append(replace(attempt, proof=(step, *attempt.proof), before=before, after=after))

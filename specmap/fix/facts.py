@@ -13,6 +13,7 @@ from functools import cached_property
 from operator import add, eq, floordiv, ge, gt, le, lt, mod, mul, ne, sub
 
 from specmap.codemap.source import Span, file_of, symbol_id
+from specmap.fix.constants import Constants, is_property
 from specmap.fix.enums import methods_of
 from specmap.fix.tree import Tree
 
@@ -63,6 +64,7 @@ class Facts:
         self._numbers = dict(tree.names.pairs("numbers"))
         self.says = frozenset(tree.names.lists["says"])
         self._modules: dict[str, ast.Module] = {}
+        self._constants = Constants(tree, self._module)
 
     @cached_property
     def mode_methods(self) -> Mapping[str, frozenset[str]]:
@@ -164,24 +166,15 @@ class Facts:
             if node.id in given:
                 return given[node.id]
             value = scope.binding(node.id)
-            return None if value is None else self._truth(value, _deeper(scope))
+            if value is None:
+                return self._constants.of_module(scope.symbol, scope.function, node.id)
+            return self._truth(value, _deeper(scope))
         if isinstance(node, ast.Attribute) and _is_self(node.value) and scope.owner is not None:
-            return self._own_constant(node.attr, scope)
+            asked = ast.Call(node, [], [])
+            if is_property(scope.owner, node.attr):
+                return self._own_method(node.attr, asked, scope)
+            return self._constants.of_object(scope.symbol, scope.owner, node.attr)
         return None
-
-    def _own_constant(self, name: str, scope: Scope) -> bool | None:
-        """The value of an attribute that the whole tree stores once, as a constant."""
-        if scope.owner is None or f"self.{name} = " not in self.tree.text(file_of(scope.symbol)):
-            return None
-        stores = [
-            n for n in ast.walk(scope.owner)
-            if isinstance(n, ast.Assign | ast.AnnAssign) and f"self.{name}" in _targets(n)
-        ]  # fmt: skip
-        value = stores[0].value if len(stores) == 1 else None
-        if not isinstance(value, ast.Constant) or not isinstance(value.value, bool):
-            return None
-        elsewhere = sum(self.tree.text(file).count(f".{name} = ") for file in self.tree.files)
-        return value.value if elsewhere == 1 else None
 
     def _compared(self, node: ast.Compare, scope: Scope) -> bool | None:
         if len(node.ops) != 1:
@@ -353,11 +346,6 @@ def _stores(node: ast.AST, name: str) -> bool:
 
 def _is_name(targets: Sequence[ast.expr], name: str) -> bool:
     return len(targets) == 1 and isinstance(targets[0], ast.Name) and targets[0].id == name
-
-
-def _targets(node: ast.Assign | ast.AnnAssign) -> list[str]:
-    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-    return [ast.unparse(target) for target in targets]
 
 
 def _is_self(node: ast.expr) -> bool:

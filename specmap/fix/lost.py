@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import libcst as cst
@@ -17,8 +17,8 @@ from specmap.fix.tree import Tree, assigned, mentions, statements, walk
 
 
 class Part(StrEnum):
-    """``runner`` the runner's own test, ``route`` the code that asks it and replays,
-    ``capture`` the code that makes the runner."""
+    """``runner`` the runner's own test, or a method that only a decision asks; ``route`` the code
+    that asks it and replays; ``capture`` the code that makes the runner."""
 
     RUNNER = "runner"
     ROUTE = "route"
@@ -114,8 +114,31 @@ def places(tree: Tree, facts: Facts) -> list[Place]:
         for symbol in _routes(tree, facts):
             held = tuple(runner_attributes(tree, facts))
             found.setdefault(symbol, Place(symbol, Part.ROUTE, runner, held))
+    for place in list(found.values()):
+        for symbol in _asked(tree, place):
+            found.setdefault(symbol, Place(symbol, Part.RUNNER, place.runner))
+            if found[symbol].part is Part.ROUTE:
+                found[symbol] = replace(found[symbol], part=Part.RUNNER)
     tree.kept["places"] = sorted(found.values(), key=lambda place: place.symbol)
     return places(tree, facts)
+
+
+def _asked(tree: Tree, place: Place) -> Iterator[str]:
+    """The methods of the same class that only a decision asks, at one place of the tree."""
+    function = tree.function(place.symbol)
+    if function is None or place.part is Part.CAPTURE:
+        return
+    for value in decision(function, place)[1]:
+        for call in walk(value):
+            if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute):
+                continue
+            receiver, name = call.func.value, call.func.attr.value
+            symbol = f"{place.symbol.rpartition('.')[0]}.{name}"
+            own = isinstance(receiver, cst.Name) and receiver.value == "self"
+            if own and tree.function(symbol) is not None:
+                calls = sum(tree.text(file).count(f".{name}(") for file in tree.files)
+                if calls == 1:
+                    yield symbol
 
 
 def _routes(tree: Tree, facts: Facts) -> list[str]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, partial
 from typing import Any
 
 from specmap.codemap.remedy import (
@@ -14,6 +15,8 @@ from specmap.codemap.remedy import (
     Proposal,
     Rewrite,
 )
+from specmap.fix.crossing import BLOCKING
+from specmap.fix.emulator import crossings, missing
 from specmap.fix.helpers import HELPERS
 
 LEVELS = ("static", "equality", "ledger")
@@ -36,21 +39,28 @@ def prover(level: str) -> Callable[[Rewrite, Proposal], tuple[ProofStep, ...]]:
     return prove
 
 
+@cache
 def _step(layer: Layer, rewrite: Rewrite, asked: bool) -> ProofStep:
     if not asked:
         return ProofStep(layer, LayerStatus.NOT_RUN, "--prove asks for less")
-    if layer is Layer.LEDGER:
-        return ProofStep(layer, LayerStatus.NOT_RUN, "there is no emulated device yet")
-    if rewrite.obligation is None:
+    obligation = rewrite.obligation
+    if obligation is None:
         return ProofStep(layer, LayerStatus.NOT_RUN, "what it rests on cannot be run by itself")
     try:
         import torch
     except ImportError:
         return ProofStep(layer, LayerStatus.NOT_RUN, "torch is not installed")
-    found = difference(rewrite.obligation)
-    if found:
-        return ProofStep(layer, LayerStatus.BROKEN, found)
-    detail = f"old and new code agree on {_TIMES} random inputs, torch {torch.__version__}, CPU"
+    if layer is Layer.LEDGER:
+        lacking = missing()
+        if lacking:
+            return ProofStep(layer, LayerStatus.NOT_RUN, lacking)
+        old, new, wrong = ledger(obligation)
+        detail = f"{old} waits for the device become {new} on {_TIMES} random inputs, emulated"
+    else:
+        wrong = difference(obligation)
+        detail = f"old and new code agree on {_TIMES} random inputs, torch {torch.__version__}, CPU"
+    if wrong:
+        return ProofStep(layer, LayerStatus.BROKEN, wrong)
     return ProofStep(layer, LayerStatus.HELD, detail)
 
 
@@ -61,16 +71,10 @@ def difference(obligation: Obligation, times: int = _TIMES) -> str:
     ``shape`` a pair of sizes from 1 to 5; ``probability`` a list of numbers from 0 to 1 that
     float32 holds exactly, half of them 1.0. The seed is fixed.
     """
-    import torch
-
-    made = random.Random(0)
-    helper = HELPERS.get(obligation.helper, "")
-    for _ in range(times):
-        inputs = {name: _KINDS[kind](made) for name, kind in obligation.inputs}
+    for inputs in _inputs(obligation, times):
         results = []
         for code in (obligation.old, obligation.new):
-            space: dict[str, Any] = {"torch": torch, **inputs}
-            exec(f"{helper}\n{obligation.setup}", space)
+            space = _space(obligation, inputs, "cpu")
             try:
                 exec(code, space)
                 results.append([space[name] for name in obligation.results])
@@ -79,6 +83,47 @@ def difference(obligation: Obligation, times: int = _TIMES) -> str:
         if not _same(results[0], results[1]):
             return f"old and new code differ for {inputs}: {results[0]} and {results[1]}"
     return ""
+
+
+def ledger(obligation: Obligation, times: int = _TIMES) -> tuple[int, int, str]:
+    """Count what waits in old and new code on the emulated device.
+
+    Returns both counts, and why the new code is no better: it waits as often, or in a way in
+    which the old code did not.
+    """
+    from specmap.fix.device import NAME, emulated
+
+    counts = [0, 0]
+    kinds: list[set[str]] = [set(), set()]
+    for inputs in _inputs(obligation, times):
+        for index, code in enumerate((obligation.old, obligation.new)):
+            with emulated():
+                space = _space(obligation, inputs, NAME)
+            waits = [c for c in crossings(partial(exec, code, space)) if c.kind in BLOCKING]
+            counts[index] += len(waits)
+            kinds[index] |= {str(c.kind) for c in waits}
+    added = sorted(kinds[1] - kinds[0])
+    wrong = ""
+    if added:
+        wrong = f"the new code crosses in a new way on the emulated device: {', '.join(added)}"
+    elif counts[1] >= counts[0]:
+        wrong = f"the new code waits {counts[1]} times on the emulated device, the old {counts[0]}"
+    return counts[0], counts[1], wrong
+
+
+def _inputs(obligation: Obligation, times: int) -> Iterator[dict[str, object]]:
+    made = random.Random(0)
+    for _ in range(times):
+        yield {name: _KINDS[kind](made) for name, kind in obligation.inputs}
+
+
+def _space(obligation: Obligation, inputs: Mapping[str, object], device: str) -> dict[str, Any]:
+    """The names that both pieces of code read: inputs, helper, and what the setup makes."""
+    import torch
+
+    space: dict[str, Any] = {"torch": torch, **inputs, "device": device, "pinned": device != "cpu"}
+    exec(f"{HELPERS.get(obligation.helper, '')}\n{obligation.setup}", space)
+    return space
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -83,3 +83,68 @@ def receiver(node: cst.BaseExpression) -> cst.BaseExpression | None:
 def reads(node: cst.CSTNode) -> set[str]:
     """Return the bare names and the attributes that a node mentions."""
     return {n.value for n in walk(node) if isinstance(n, cst.Name)}
+
+
+_MUTATORS = frozenset({"append", "extend", "insert", "pop", "remove", "clear", "sort", "reverse"})
+
+
+def bindings(function: cst.FunctionDef, name: str) -> list[cst.CSTNode]:
+    """Return the statements, loops and other places that bind a name in a function."""
+    targets = [
+        (n, n.target)
+        for n in walk(function.body)
+        if isinstance(n, cst.AssignTarget | cst.AnnAssign | cst.AugAssign | cst.For | cst.NamedExpr)
+    ]
+    return [
+        node for node, target in targets
+        if any(isinstance(t, cst.Name) and t.value == name for t in _names_of(target))
+    ]  # fmt: skip
+
+
+def _names_of(target: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    if isinstance(target, cst.Tuple | cst.List):
+        for element in target.elements:
+            yield from _names_of(element.value)
+    else:
+        yield target
+
+
+def mutations(function: cst.FunctionDef, name: str) -> list[cst.CSTNode]:
+    """Return where a list or tensor may be changed in place through its name.
+
+    Methods that end with an underscore or change a list, stores through an index, and
+    ``name += ...``.
+    """
+    found: list[cst.CSTNode] = []
+    for node in walk(function.body):
+        if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+            method = node.func.attr.value
+            if _is(node.func.value, name) and (method in _MUTATORS or method.endswith("_")):
+                found.append(node)
+        elif isinstance(node, cst.AssignTarget | cst.AugAssign | cst.Del):
+            target = node.target
+            inner = target.value if isinstance(target, cst.Subscript) else None
+            if _is(inner, name) or (isinstance(node, cst.AugAssign) and _is(target, name)):
+                found.append(node)
+    return found
+
+
+def _is(node: cst.CSTNode | None, name: str) -> bool:
+    return isinstance(node, cst.Name) and node.value == name
+
+
+def bare_uses(function: cst.FunctionDef, name: str) -> list[cst.CSTNode]:
+    """Return the places that hand a name on: into a call, another name, a container."""
+    read = [
+        n.value
+        for n in walk(function.body)
+        if isinstance(n, cst.Attribute | cst.Subscript) and _is(n.value, name)
+    ]
+    indexed = [
+        n.value for n in walk(function.body) if isinstance(n, cst.Index) and _is(n.value, name)
+    ]
+    bound = [t for n in bindings(function, name) for t in walk(n) if _is(t, name)]
+    keywords = [n.keyword for n in walk(function.body) if isinstance(n, cst.Arg) and n.keyword]
+    attributes = [n.attr for n in walk(function.body) if isinstance(n, cst.Attribute)]
+    known = {id(n) for n in (*read, *indexed, *bound[:1], *keywords, *attributes)}
+    return [n for n in walk(function.body) if _is(n, name) and id(n) not in known]

@@ -71,6 +71,15 @@ RUNNER_CALL = "self.target_worker.model_runner.forward_extend"
             "        logits, flag = out\n",
         ),
         (
+            f"        logits, whether_it_replayed_its_graph = {RUNNER_CALL}(batch)\n"
+            "        flag = whether_it_replayed_its_graph\n",
+            f"        verify_output = {FORWARD})\n"
+            "        logits, whether_it_replayed_its_graph = (\n"
+            "            verify_output.logits_output,\n"
+            "            verify_output.can_run_graph,\n        )\n"
+            "        flag = whether_it_replayed_its_graph\n",
+        ),
+        (
             "        runner = self.target_worker.model_runner\n"
             "        logits, flag = runner.forward_extend(forward_batch=batch)\n",
             "        runner = self.target_worker.model_runner\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -67,6 +68,26 @@ def test_what_no_longer_fits_after_another_is_in_conflict(tmp_path: Path) -> Non
         ("A1", Outcome.APPLIED, ""),
         ("B2", Outcome.CONFLICTING, "A1 changes the same lines"),
     ]
+
+
+def test_places_that_read_the_same_are_told_apart(tmp_path: Path) -> None:
+    """One is applied, one refused, one fails: none hides another."""
+    becomes = {"input_ids": "raw_num_token * 1]", "out_cache_loc": "gone]"}
+
+    def find(tree: Tree) -> Iterator[Proposal]:
+        pattern = r"self\.(\w+)\[:(raw_num_token\])"
+        for match in re.finditer(pattern, tree.text(RUNNER)):
+            text = becomes.get(match[1], "")
+            change = Change(RUNNER, match.start(2), match.end(2), text)
+            line = tree.text(RUNNER).count("\n", 0, match.start())
+            span, refused = Span(RUNNER, line, line), "" if text else "it has its reason"
+            changes = (change,) if text else ()
+            yield Proposal("A1", span, f"{RUNNER}::x", "same", changes, refused=refused)
+
+    report = run(tmp_path / "t", Rewrite("A1", "a", "A test", Safety.SAFE, find))
+    assert [(a.outcome, a.proposal.nth) for a in report.attempts] == [
+        (Outcome.APPLIED, 0), (Outcome.REFUSED, 1), (Outcome.FAILED, 2),
+    ]  # fmt: skip
 
 
 def test_a_rewrite_that_leaves_a_name_unbound_fails_and_changes_nothing(tmp_path: Path) -> None:

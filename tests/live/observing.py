@@ -13,12 +13,13 @@ from specmap.codemap.outcome import Outcome
 from specmap.launched import Launch, ready
 from specmap.trace import launch
 from specmap.trace.plan import WrapPlan, to_json
-from specmap.trace.read import load_plan, passes_of, records_of
+from specmap.trace.read import load_plan, passes_of
 from specmap.trace.spool import Kind, ranks_in
 from specmap.traced import plan_for, read_run, trace_names
 from specmap.verdicts.outcome import judge
 from tests.live.jobs import Job
 from tests.releases.launches import library_of, vocabulary
+from tests.trace.spools import records_of
 
 ONLY_HERE = ("device", "dtype", "model_path", "speculative_draft_model_path")
 """Arguments that a CPU needs, or whose place is a folder of the tests."""

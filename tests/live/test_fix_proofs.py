@@ -9,7 +9,7 @@ import pytest
 
 from specmap.codemap.remedy import Obligation
 from specmap.fix.catalogue import CATALOGUE
-from specmap.fix.prove import difference
+from specmap.fix.prove import difference, ledger
 from tests.live.environment import packages_of
 
 pytestmark = pytest.mark.live
@@ -40,3 +40,31 @@ def test_tensors_of_two_dtypes_are_found() -> None:
         setup=PACKED.setup + "\ny = y.to(torch.float32) / 2",
     )
     assert "differ" in difference(wrong)
+
+
+@pytest.mark.parametrize("obligation", OBLIGATIONS, ids=lambda obligation: obligation.new)
+def test_new_code_waits_less(obligation: Obligation) -> None:
+    old, new, wrong = ledger(obligation)
+    assert new < old
+    assert wrong == ""
+
+
+def test_a_mask_index_by_nonzero_waits_as_the_mask_does() -> None:
+    """The change of SGLang's pull request 15383, which was closed."""
+    wrong = replace(STATIC_COUNT, new="kept = x[torch.nonzero(mask).squeeze(1)]")
+    assert difference(wrong) == ""
+    old, new, reason = ledger(wrong)
+    assert old == new
+    assert "waits" in reason
+
+
+def test_a_new_way_to_wait_is_no_repair() -> None:
+    wrong = replace(
+        PACKED, setup=f"{PACKED.setup}\nrows = [0]",
+        old="a = x.tolist()\nb = y.tolist()\nc = x.sum().item()",
+        new="a, b = packed_tolist(x, y)\nc = x[rows].sum()",
+        results=("a", "b"),
+    )  # fmt: skip
+    assert ledger(wrong)[2] == (
+        "the new code crosses in a new way on the emulated device: pageable-copy"
+    )

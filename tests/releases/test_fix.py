@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from specmap.codemap.remedy import Proposal
+from specmap.codemap.source import Span
 from specmap.fix.apply import applied
-from specmap.fix.catalogue import CATALOGUE
+from specmap.fix.catalogue import CATALOGUE, static_count
 from specmap.fix.facts import facts_of
 from specmap.fix.lost import lost
 from specmap.fix.names import load_names
@@ -67,6 +68,38 @@ def test_the_wrong_rewrites_of_the_prototype_are_refused_in_0_5_9(
     proposal = at("0.5.9", rewrite, file, line)
     assert reason in proposal.refused
     assert proposal.changes == ()
+
+
+@pytest.mark.parametrize(
+    ("statement", "reason"),
+    [
+        ("evict_mask &= batch.out_cache_loc > 0", "the host does not know how many"),
+        ("evict_mask.logical_and_(keep)", "evict_mask may be changed at line 448"),
+        ("torch.logical_and(evict_mask, keep, out=evict_mask)", "logical_and at line 448 takes"),
+        ("evict_mask = evict_mask & keep", "the host does not know how many"),
+        ("other = evict_mask", "evict_mask may be changed at line 448"),
+        ("accept_length_list = [0] * bs", "accept_length_list is changed at line 448"),
+        ("accept_length_list[0] += 1", "accept_length_list is changed at line 448"),
+        ("accept_length_list.append(1)", "accept_length_list is changed at line 448"),
+    ],
+)
+def test_a_count_that_something_changes_is_refused(statement: str, reason: str) -> None:
+    """A statement in the place of a comment, so that every line stays where the map has it."""
+    stock = tree_of("0.5.9")
+    comment = "# TODO: boolean array index leads to a device sync. Remove it."
+    text = stock.text(INFO)
+    assert text.splitlines()[447].strip() == comment
+    changed = Tree(stock.root, stock.codemap, stock.names, {INFO: text.replace(comment, statement)})
+    (found,) = (p for p in static_count.find(changed) if p.span == Span(INFO, 449, 449))
+    assert reason in found.refused
+    assert found.changes == ()
+
+
+def test_the_count_of_0_5_9_is_used_where_nothing_changes_it() -> None:
+    proposal = at("0.5.9", "SPF204", INFO, 449)
+    after = applied(tree_of("0.5.9").text(INFO), proposal.changes, INFO)
+    count = "evict_mask.numel() - len(accept_length_list) - sum(accept_length_list)"
+    assert f"select_static(batch.out_cache_loc, evict_mask, {count})" in after
 
 
 def test_the_wrong_rewrites_of_the_prototype_are_refused_in_0_5_23() -> None:

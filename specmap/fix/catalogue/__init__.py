@@ -18,6 +18,7 @@ from specmap.fix.catalogue import (
     static_count,
     truth_test,
     uncaptured,
+    unexplained,
 )
 
 CATALOGUE: tuple[Rewrite, ...] = (
@@ -27,6 +28,7 @@ CATALOGUE: tuple[Rewrite, ...] = (
     uncaptured.REWRITE,
     bypass.REWRITE,
     disabled.REWRITE,
+    unexplained.REWRITE,
     packed.REWRITE,
     async_copies.REWRITE,
     pinned.REWRITE,

@@ -33,7 +33,8 @@ from specmap.fix.tree import Tree, assigned, mentions, statements
 
 _NAME = "host_copies"
 _OBLIGATION = Obligation(
-    setup="x = torch.arange(rows[0] * rows[1]).reshape(rows)\ny = torch.tensor(flat)",
+    setup="x = torch.arange(rows[0] * rows[1], device=device).reshape(rows)\n"
+    "y = torch.tensor(flat, device=device)",
     old="a = x.cpu()\nb = y.cpu()\nz = x + 1",
     new="c = HostCopies(x, y)\nz = x + 1\na, b = c.wait()",
     inputs=(("rows", "shape"), ("flat", "ints")),

@@ -177,8 +177,12 @@ def _same_shape(
     if mentions(function, _OUTPUT):
         return f"the name {_OUTPUT} is taken", ()
     routed = _formatted(site, name, arguments, before=f"{_OUTPUT} = ")
-    parts = f"({through.part(_OUTPUT, 0)}, {through.part(_OUTPUT, 1)})"
     start, indent = source.extent(statement)[0], source.indent(statement)
+    both = [through.part(_OUTPUT, 0), through.part(_OUTPUT, 1)]
+    parts = f"({', '.join(both)})"
+    rest = len(source.code(statement).strip()) - len(source.code(call))
+    if len(indent) + rest + len(parts) > _WIDTH:
+        parts = "(\n" + "".join(f"{indent}    {part},\n" for part in both) + f"{indent})"
     first = Change(source.file, start, start, f"{_OUTPUT} = {routed}\n{indent}")
     return "", (first, source.replace(call, parts))
 

@@ -2,8 +2,8 @@
 
 Forks lose the graph of verify by one term: a constant that was left `False`, a test of the
 forward mode, a test that takes a verify batch of fixed width for one of variable width, or an
-early `return` where the runner is made. Such a term excludes *every* verify batch, so that
-captured graphs are never replayed.
+early `return` where the runner is made, or before the runner is asked. Such a term excludes
+*every* verify batch, so that captured graphs are never replayed.
 
 **Before**
 
@@ -39,11 +39,12 @@ _PURE = frozenset({"numel", "size", "dim", "len", "bool", "getattr", "isinstance
 
 @dataclass(frozen=True)
 class _Cut:
-    """A term that can go, with what goes along."""
+    """A term that can go, with what goes along, and its value for verify."""
 
     node: cst.CSTNode
     text: str
     changes: tuple[Change, ...]
+    value: str = "false"
 
 
 def find(tree: Tree) -> Iterator[Proposal]:
@@ -68,7 +69,7 @@ def find(tree: Tree) -> Iterator[Proposal]:
                 REWRITE.id,
                 Span(source.file, line, end),
                 place.symbol,
-                f"{cut.text}: false for every verify batch",
+                f"{cut.text}: {cut.value} for every verify batch",
                 () if refused else cut.changes,
                 (f"{source.file}:{line}: {cut.text}", "the number of verify tokens is fixed"),
                 refused,
@@ -84,8 +85,9 @@ def _cuts(
     for value in values:
         yield from _terms(source, function, value, scope, facts)
     for node in walk(function.body):
-        if isinstance(node, cst.If) and _leaves(node, place, names, facts, source):
-            yield from _early(source, node, scope, facts)
+        if isinstance(node, cst.If):
+            if _leaves(node, place, names, facts, source) or _detours(node, place, facts, source):
+                yield from _early(source, node, scope, facts)
 
 
 def _terms(
@@ -143,6 +145,33 @@ def _leaves(node: cst.If, place: Place, names: set[str], facts: Facts, source: S
     return {Part.RUNNER: "False", Part.CAPTURE: "None"}.get(place.part) == value
 
 
+def _detours(node: cst.If, place: Place, facts: Facts, source: Source) -> bool:
+    """Whether an ``if`` runs the eager half of a pass and returns before the graph is asked."""
+    halves = facts.tree.names.lists["eager_halves"]
+    if place.part is not Part.ROUTE or not isinstance(node.body, cst.IndentedBlock):
+        return False
+    *before, last = node.body.body
+    if not isinstance(last, cst.SimpleStatementLine) or not isinstance(last.body[0], cst.Return):
+        return False
+    bound = [assigned_to(s) for s in before]
+    calls = [
+        n for s in node.body.body for n in walk(s)
+        if isinstance(n, cst.Call) and source.flat(n.func).rpartition(".")[2] in halves
+    ]  # fmt: skip
+    return all(bound) and len(calls) == 1
+
+
+def assigned_to(statement: cst.BaseStatement) -> bool:
+    """Tell whether a statement only binds local names."""
+    if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
+        return False
+    small = statement.body[0]
+    targets = [t.target for t in small.targets] if isinstance(small, cst.Assign) else []
+    names = [e.value for t in targets if isinstance(t, cst.Tuple) for e in t.elements]
+    names += [t for t in targets if not isinstance(t, cst.Tuple)]
+    return bool(names) and all(isinstance(n, cst.Name) for n in names)
+
+
 def facts_say(body: list[cst.BaseStatement], source: Source, facts: Facts) -> bool:
     """Tell whether statements only tell the operator something."""
     says = facts.says
@@ -160,10 +189,11 @@ def _early(source: Source, node: cst.If, scope: Scope, facts: Facts) -> Iterator
     true = [i for i, o in enumerate(chain) if facts.truth(source.flat(o), scope) is True]
     if len(true) == len(chain) and node.orelse is None:
         text = f"if {source.flat(node.test)}"
-        yield _Cut(node, text, (source.drop(node),))
+        yield _Cut(node, text, (source.drop(node),), "holds")
     elif len(true) < len(chain):
         for index in true:
-            yield _Cut(chain[index], source.flat(chain[index]), (without(source, chain, index),))
+            change = without(source, chain, index)
+            yield _Cut(chain[index], source.flat(chain[index]), (change,), "holds")
 
 
 REWRITE = Rewrite(

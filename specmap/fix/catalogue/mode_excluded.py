@@ -59,16 +59,17 @@ def find(tree: Tree) -> Iterator[Proposal]:
             )  # fmt: skip
             single = len(holds) == 1
             changed = _beside(source, facts, node) if single else _widened(tree, facts, method)
-            if changed is None:
-                continue
-            where, change = changed
+            line = source.lines(node)[0]
+            where, change = changed or (Span(source.file, line, line), None)
+            if change is None:
+                refused = refused or f"{method} is handed on and asked elsewhere"
             uses = sum(tree.text(file).count(f".{method}") for file in tree.files)
             yield Proposal(
                 REWRITE.id,
                 where,
                 place.symbol if single else f"{facts.mode_place}.{method}",
                 f"{method} holds for {', '.join(sorted(holds))}, and for no mode of verify",
-                () if refused else (change,),
+                () if refused or change is None else (change,),
                 (f"{method} is asked at {uses} places of the map's files",),
                 refused,
                 workers,

@@ -11,7 +11,8 @@
 
 Preconditions: both wait for the device; they stand one after the other; the second does not read
 what the first stores; the source says that both tensors have the same dtype. The helper is
-written into the file. Proof: old and new code agree on random inputs.
+written into the file. Proof: old and new code agree on random inputs; the emulated device counts
+fewer waits.
 """
 
 from __future__ import annotations
@@ -27,8 +28,9 @@ from specmap.fix.sites import Wait, block_of, reads, receiver, waits
 from specmap.fix.tree import Tree, assigned, walk
 
 _OBLIGATION = Obligation(
-    setup="dtype = torch.int32\nx = torch.arange(rows[0] * rows[1], dtype=dtype).reshape(rows)\n"
-    "y = torch.tensor(flat, dtype=dtype)",
+    setup="kept = {'dtype': torch.int32, 'device': device}\n"
+    "x = torch.arange(rows[0] * rows[1], **kept).reshape(rows)\n"
+    "y = torch.tensor(flat, **kept)",
     old="a = x.tolist()\nb = y.tolist()",
     new="a, b = packed_tolist(x, y)",
     inputs=(("rows", "shape"), ("flat", "ints")),
@@ -99,7 +101,7 @@ REWRITE = Rewrite(
     safety=Safety.REVIEW,
     find=find,
     rules=("SPM201",),
-    layers=(Layer.SYNTAX, Layer.MAP, Layer.EQUALITY),
+    layers=(Layer.SYNTAX, Layer.MAP, Layer.EQUALITY, Layer.LEDGER),
     page=__doc__ or "",
     obligation=_OBLIGATION,
 )

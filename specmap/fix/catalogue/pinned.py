@@ -24,13 +24,14 @@ from collections.abc import Iterator
 import libcst as cst
 
 from specmap.codemap.remedy import Layer, Obligation, Proposal, Rewrite, Safety
-from specmap.fix.sites import Wait, waits
+from specmap.fix.sites import Wait, bindings, mutations, waits
 from specmap.fix.tree import Tree, assigned, statements, walk
 
 _OBLIGATION = Obligation(
     setup="",
-    old="t = torch.tensor(values, dtype=torch.int64)",
-    new="t = torch.tensor(values, dtype=torch.int64).to('cpu', non_blocking=True)",
+    old="t = torch.tensor(values, dtype=torch.int64, device=device)",
+    new="t = torch.tensor(values, dtype=torch.int64, pin_memory=pinned).to(\n"
+    "    device, non_blocking=True\n)",
     inputs=(("values", "ints"),),
     results=("t",),
 )
@@ -85,6 +86,10 @@ def _not_host(wait: Wait, value: cst.BaseExpression, cpu_names: tuple[str, ...])
     return _filled(wait, value.value)
 
 
+def _appends(wait: Wait, call: cst.Call, name: str) -> bool:
+    return wait.source.flat(call.func) == f"{name}.append"
+
+
 def _filled(wait: Wait, name: str) -> str:
     """Why a list of the function may hold device scalars, by all that it is filled with."""
     counters = set()
@@ -95,7 +100,15 @@ def _filled(wait: Wait, name: str) -> str:
             if wait.source.flat(node.iter.func) in ("range", "enumerate"):
                 counters.add(wait.source.flat(first))
     values = [b[1] for s in statements(wait.function) if (b := assigned(s)) and b[0] == name]
-    if any(wait.source.flat(v).endswith(".tolist()") for v in values) and len(values) == 1:
+    changes = mutations(wait.function, name)
+    other = [c for c in changes if not (isinstance(c, cst.Call) and _appends(wait, c, name))]
+    if other or len(bindings(wait.function, name)) != len(values):
+        return f"the type of the elements of {name} is not known"
+    if (
+        not changes
+        and any(wait.source.flat(v).endswith(".tolist()") for v in values)
+        and len(values) == 1
+    ):
         return ""
     added = [
         n.args[0].value for n in walk(wait.function.body)

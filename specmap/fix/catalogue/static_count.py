@@ -23,11 +23,12 @@ from collections.abc import Iterator
 import libcst as cst
 
 from specmap.codemap.remedy import Layer, Obligation, Proposal, Rewrite, Safety
-from specmap.fix.sites import Wait, reads, tests_around, waits
+from specmap.fix.sites import Wait, bare_uses, bindings, mutations, tests_around, waits
 from specmap.fix.tree import Tree, assigned, statements, walk
 
 _OBLIGATION = Obligation(
-    setup="mask = torch.tensor(bits, dtype=torch.bool)\nx = torch.arange(len(bits))\n"
+    setup="mask = torch.tensor(bits, dtype=torch.bool, device=device)\n"
+    "x = torch.arange(len(bits), device=device)\n"
     "count = sum(bits)",
     old="kept = x[mask]",
     new="kept = select_static(x, mask, count)",
@@ -54,11 +55,10 @@ def find(tree: Tree) -> Iterator[Proposal]:
         else:
             name, line = lists[0]
             count = f"{mask}.numel() - len({name}) - sum({name})"
-            writer = _written(wait, mask, line)
             if line > wait.line:
                 refused = f"{name} is bound at line {line}, after the index"
-            elif writer:
-                refused = f"{writer} takes {mask} between the count and the index"
+            else:
+                refused = _changed(wait, mask) or _recounted(wait, name)
         values = wait.source.flat(node.value)
         code = f"select_static({values}, {mask}, {count})"
         yield Proposal(
@@ -85,32 +85,49 @@ def _accepted(tree: Tree, wait: Wait, mask: str) -> list[tuple[str, int]]:
 
 
 def _starts_full(wait: Wait, mask: str) -> bool:
-    """Whether a mask is made full of True and only loses what is stored through one index."""
+    """Whether a mask is made full of True, once, and cleared through one index."""
     made = [b[1] for s in statements(wait.function) if (b := assigned(s)) and b[0] == mask]
     full = [v for v in made if isinstance(v, cst.Call) and "full" in wait.source.flat(v.func)
             and any(wait.source.flat(a.value) == "True" for a in v.args)]  # fmt: skip
-    stores = [
-        n for n in walk(wait.function.body)
+    return len(full) == len(bindings(wait.function, mask)) == len(_cleared(wait, mask)) == 1
+
+
+def _cleared(wait: Wait, mask: str) -> list[cst.AssignTarget]:
+    """The stores of False through an index of the mask."""
+    return [
+        n.targets[0] for n in walk(wait.function.body)
         if isinstance(n, cst.Assign) and isinstance(n.targets[0].target, cst.Subscript)
         and wait.source.flat(n.targets[0].target.value) == mask
+        and wait.source.flat(n.value) == "False"
     ]  # fmt: skip
-    cleared = [s for s in stores if wait.source.flat(s.value) == "False"]
-    return len(full) == len(made) == 1 and len(cleared) == len(stores) == 1
 
 
-def _written(wait: Wait, mask: str, since: int) -> str:
-    """The call that may write the mask on the way to the index."""
-    blocks = [test.body for test, inside in tests_around(wait.function, wait.node) if inside]
-    other = [t for t, inside in tests_around(wait.function, wait.node) if not inside]
-    skipped = {id(n) for t in other for n in walk(t.body)}
-    for call in walk(blocks[-1] if blocks else wait.function.body):
-        if not isinstance(call, cst.Call) or id(call) in skipped:
+def _changed(wait: Wait, mask: str) -> str:
+    """Why the mask may hold other elements than the host counts when it is an index."""
+    source, function = wait.source, wait.function
+    other = [test for test, inside in tests_around(function, wait.node) if not inside]
+    skipped = {id(n) for test in other for n in walk(test.body)}
+    loops = [n for n in walk(function.body) if isinstance(n, cst.For | cst.While)]
+    again = any(node is wait.node for loop in loops for node in walk(loop))
+    known = {id(n) for n in _cleared(wait, mask)}
+    calls = [n for n in walk(function.body) if isinstance(n, cst.Call)]
+    for use in [*mutations(function, mask), *bare_uses(function, mask)]:
+        line = source.lines(use)[0]
+        if id(use) in known or id(use) in skipped or (line >= wait.line and not again):
             continue
-        first = wait.source.lines(call)[0]
-        passed = any(isinstance(a.value, cst.Name) and a.value.value == mask for a in call.args)
-        if passed and since <= first < wait.line and mask in reads(call):
-            return f"{wait.source.flat(call.func)} at line {first}"
+        taking = [c for c in calls if any(a.value is use for a in c.args)]
+        if taking:
+            first = source.lines(taking[0])[0]
+            called = f"{source.flat(taking[0].func)} at line {first}"
+            return f"{called} takes {mask} between the count and the index"
+        return f"{mask} may be changed at line {line}"
     return ""
+
+
+def _recounted(wait: Wait, name: str) -> str:
+    """Why the host's list may hold other numbers than the device accepted."""
+    changes = [*bindings(wait.function, name)[1:], *mutations(wait.function, name)]
+    return f"{name} is changed at line {wait.source.lines(changes[0])[0]}" if changes else ""
 
 
 REWRITE = Rewrite(

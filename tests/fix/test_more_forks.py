@@ -1,0 +1,148 @@
+"""Forks that lost the graph in other ways: what is repaired, what is refused, what is said."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from specmap.codemap.remedy import FixReport, Outcome
+from specmap.fixed import Request, fix_tree
+from tests.fix.forks import FITS, MODEL_RUNNER, whole
+from tests.review_tree import RUNNER, edit
+
+Change = tuple[str, str, str]
+DECISION = (
+    "        can_run_graph = bool(\n"
+    "            forward_batch.forward_mode.is_cuda_graph()\n"
+    "            and self.graph_runner\n"
+    "            and self.graph_runner.can_run(forward_batch)\n        )\n"
+)
+CLASS = "class CudaGraphRunner:\n"
+CAN_RUN = "    def can_run(self, forward_batch: ForwardBatch):\n"
+DETOUR = (
+    "        if forward_batch.forward_mode.is_target_verify():\n"
+    "            ret, can_run_graph = self.forward_extend(forward_batch)\n"
+    "            return ModelRunnerOutput(ret, can_run_graph)\n"
+)
+HALF = (
+    "    def forward_extend(self, forward_batch):\n"
+    "        can_run_graph = self.prefill_runner is not None\n"
+    "        ret = self.model.forward(\n"
+    "            forward_batch.input_ids, forward_batch.positions, forward_batch\n        )\n"
+    "        return (ret, can_run_graph)\n\n"
+)
+ASKED = (
+    "    def _may_replay(self, forward_batch):\n"
+    "        if forward_batch.forward_mode.is_target_verify():\n            return False\n"
+    f"        return bool({DECISION.partition('bool(')[2]}\n"
+)
+FORWARD = "    def forward(self, forward_batch: ForwardBatch) -> ModelRunnerOutput:\n"
+WITH_TERM = f"{FITS[:-1]} and "
+
+
+def fork(folder: Path, changes: Sequence[Change]) -> Path:
+    whole(folder)
+    for file, old, new in changes:
+        edit(folder, file, (old, new))
+    return folder
+
+
+def run(folder: Path) -> FixReport:
+    return fix_tree(Request(str(folder), ("SPF1",), use_cache=False)).report
+
+
+REPAIRED: dict[str, tuple[Change, ...]] = {
+    "a constant of the class": (
+        (RUNNER, FITS, f"{WITH_TERM}self.trees\n"),
+        (RUNNER, CLASS, f"{CLASS}    trees = False\n\n"),
+    ),
+    "an annotated constant of the class": (
+        (RUNNER, FITS, f"{WITH_TERM}self.trees\n"),
+        (RUNNER, CLASS, f"{CLASS}    trees: bool = False\n\n"),
+    ),
+    "a property": (
+        (RUNNER, FITS, f"{WITH_TERM}self.trees\n"),
+        (
+            RUNNER,
+            CAN_RUN,
+            f"    @property\n    def trees(self):\n        return False\n\n{CAN_RUN}",
+        ),
+    ),
+    "a constant of the module": (
+        (RUNNER, FITS, f"{WITH_TERM}TREES\n"),
+        (RUNNER, CLASS, f"TREES = False\n\n\n{CLASS}"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REPAIRED)
+def test_a_term_that_is_a_constant_elsewhere_leaves_the_decision(name: str, tmp_path: Path) -> None:
+    report = run(fork(tmp_path / "fork", REPAIRED[name]))
+    assert [a.rewrite.id for a in report.applied] == ["SPF101"]
+    assert f"        {FITS}" in report.after[RUNNER]
+
+
+@pytest.mark.parametrize(
+    "store",
+    [
+        "        self.trees = model_runner.server_args.trees\n",
+        "        CudaGraphRunner.trees = True\n",
+    ],
+)
+def test_a_constant_that_something_else_stores_is_no_constant(store: str, tmp_path: Path) -> None:
+    changes = (*REPAIRED["a constant of the class"], (RUNNER, "        self.graphs = {}\n", store))
+    assert run(fork(tmp_path / "fork", changes)).applied == ()
+
+
+def test_a_module_s_name_that_a_function_binds_is_no_constant(tmp_path: Path) -> None:
+    bound = f"        TREES = forward_batch.trees\n        {FITS}"
+    changes = (
+        (RUNNER, f"        {FITS}", bound), *REPAIRED["a constant of the module"],
+    )  # fmt: skip
+    assert run(fork(tmp_path / "fork", changes)).applied == ()
+
+
+def test_a_detour_to_the_eager_half_is_taken_away(tmp_path: Path) -> None:
+    changes = (
+        (MODEL_RUNNER, FORWARD, HALF + FORWARD),
+        (MODEL_RUNNER, "        self.graph_runner = None\n",
+         "        self.graph_runner = None\n        self.prefill_runner = None\n"),
+        (MODEL_RUNNER, DECISION, DETOUR + DECISION),
+    )  # fmt: skip
+    report = run(fork(tmp_path / "fork", changes))
+    assert [a.rewrite.id for a in report.applied] == ["SPF101"]
+    assert DETOUR not in report.after[MODEL_RUNNER]
+    assert FORWARD + DECISION in report.after[MODEL_RUNNER]
+
+
+def test_a_decision_in_a_method_of_its_own_is_read_there(tmp_path: Path) -> None:
+    changes = (
+        (MODEL_RUNNER, DECISION, "        can_run_graph = self._may_replay(forward_batch)\n"),
+        (MODEL_RUNNER, FORWARD, ASKED + FORWARD),
+    )
+    report = run(fork(tmp_path / "fork", changes))
+    assert [a.rewrite.id for a in report.applied] == ["SPF101"]
+    assert "            return False\n" not in report.after[MODEL_RUNNER]
+
+
+def test_a_test_that_is_handed_on_is_refused_with_its_name(tmp_path: Path) -> None:
+    handed = "        mode_check = forward_batch.forward_mode.is_decode\n"
+    asked = DECISION.replace("forward_batch.forward_mode.is_cuda_graph()", "mode_check()")
+    report = run(fork(tmp_path / "fork", ((MODEL_RUNNER, DECISION, handed + asked),)))
+    assert [(a.rewrite.id, a.outcome) for a in report.attempts] == [("SPF103", Outcome.REFUSED)]
+    assert "is_decode is handed on" in report.attempts[0].reason
+
+
+def test_a_loss_that_nothing_explains_is_said(tmp_path: Path) -> None:
+    """The decision is false by what the source does not show to be a constant."""
+    replay = (
+        "        if can_run_graph:\n            return ModelRunnerOutput(self.graph_runner.replay"
+    )
+    changes = (
+        (MODEL_RUNNER, replay, replay.replace("if can_run_graph:", "if can_run_graph and 0 > 1:")),
+    )
+    report = run(fork(tmp_path / "fork", changes))
+    assert {a.outcome for a in report.attempts} <= {Outcome.REFUSED, Outcome.APPLIED}
+    assert report.attempts
