@@ -7,7 +7,7 @@ WORKER ?= EAGLEWorker
 SPECMAP = $(VENV)/bin/specmap
 STAMP = $(VENV)/.installed
 
-.PHONY: demo env test tests-releases test-live lint types contracts check format scan-all bench-scan bench-lint bench-trace bench-ranks argument-history random-launches mutants clean
+.PHONY: demo docs env test tests-releases test-live test-page page lint types contracts check format scan-all bench-scan bench-lint bench-trace bench-ranks bench-report argument-history random-launches mutants clean
 
 # A fresh environment, then the code paths of one worker of a real release.
 demo:
@@ -30,6 +30,15 @@ tests-releases: $(STAMP)
 test-live: $(STAMP)
 	$(VENV)/bin/pytest tests/live
 
+# Pages in a headless Chromium; Node, npm and Chromium are the system's.
+test-page: $(STAMP)
+	$(VENV)/bin/python -m tests.page.environment
+	$(VENV)/bin/pytest tests/page
+
+# The front end of `specmap report`, from its sources (needs Node; the result is in git).
+page:
+	cd specmap/report/page/app && npm ci --no-audit --no-fund && npm run build
+
 lint: $(STAMP)
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
@@ -50,6 +59,11 @@ format: $(STAMP)
 scan-all: $(STAMP)
 	$(VENV)/bin/python benchmarks/scan_all.py
 
+# The documentation site, with a warning as an error, in output/site: open index.html there.
+docs: $(STAMP)
+	$(VENV)/bin/pip install --quiet --editable '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --quiet --strict
+
 bench-scan: $(STAMP)
 	$(VENV)/bin/python benchmarks/bench_scan.py
 
@@ -64,6 +78,11 @@ bench-trace: $(STAMP)
 # Logs of 8 ranks of 1,000,000 cycles, then of 100 ranks, read and reported; 6 GB of scratch space.
 bench-ranks: $(STAMP)
 	$(VENV)/bin/python -m benchmarks.bench_ranks
+
+# The HTML page of 0.5.23 after a warm scan, and the timeline of a long run.
+bench-report: $(STAMP)
+	$(VENV)/bin/python -m benchmarks.bench_report
+	$(VENV)/bin/python -m benchmarks.page_ready
 
 # Which releases know which launch argument (rules/arguments.toml), from their wheels.
 argument-history: $(STAMP)

@@ -19,7 +19,9 @@ import click
 from specmap import __version__, pipeline
 from specmap.cli_fix import fix
 from specmap.cli_launch import Show, judged, launch_options, why
+from specmap.cli_report import report
 from specmap.cli_review import Screen, Shown, diff, explain, lint, rules
+from specmap.cli_sweep import sweep
 from specmap.cli_trace import trace
 from specmap.codemap.graph import CodeMap
 from specmap.errors import OutputError, SpecmapError
@@ -79,7 +81,15 @@ def _show(shown: Shown) -> int:
 @click.version_option(__version__, prog_name="specmap", message="%(prog)s %(version)s")
 @click.pass_context
 def command(context: click.Context) -> None:
-    """Which phase of a speculative decode cycle replays a CUDA graph, which runs eager, and why."""
+    """Which phase of a speculative decode cycle replays a CUDA graph, which runs eager, and why.
+
+    \b
+    Examples:
+      specmap scan sglang==0.5.12 --args-file launch.sh --gpu-memory 80 --sm 90 --batch bs=4
+      specmap lint --base origin/main
+      specmap trace --live -- python -m sglang.launch_server --model-path m ...
+      specmap report sglang==0.5.12 --args-file launch.sh
+    """
     watched = sys.stdout.isatty()
     context.obj = Screen(
         _progress, _width(watched), _color(watched), lambda text: _print(text.encode()), _note
@@ -88,7 +98,7 @@ def command(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for _verb in (why, lint, rules, explain, diff, fix, trace):
+for _verb in (why, sweep, lint, rules, explain, diff, fix, trace, report):
     command.add_command(_verb)
 
 

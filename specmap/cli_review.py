@@ -157,7 +157,12 @@ def _file(output: str | None) -> Path | None:
 @click.option("--json", "as_json", is_flag=True, help="A JSON list instead of a table.")
 @click.pass_obj
 def rules(screen: Screen, as_json: bool) -> Shown:
-    """List the lint rules, with those of installed rule packs."""
+    """List the lint rules, with those of installed rule packs.
+
+    \b
+    Example:
+      specmap rules --json
+    """
     from specmap.report.options import RenderOptions
     from specmap.report.rules_text import render_rules, render_rules_json
     from specmap.review import all_rules
@@ -170,7 +175,13 @@ def rules(screen: Screen, as_json: bool) -> Shown:
 @click.command()
 @click.argument("rule")
 def explain(rule: str) -> Shown:
-    """Show the page of one RULE, by its id or name."""
+    """Show the page of one RULE, by its id or name.
+
+    \b
+    Examples:
+      specmap explain SPM105
+      specmap explain host-sync-on-cycle
+    """
     from specmap.report.rules_text import render_rule
     from specmap.review import all_rules
 

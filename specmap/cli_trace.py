@@ -248,6 +248,12 @@ def _shown(screen: Screen, run: Run, name: str = "text", output: Path | None = N
 def read(screen: Screen, /, folder: Path, **given: Any) -> Shown:
     """Show a recorded run again.
 
+    \b
+    Examples:
+      specmap trace read output/trace-1
+      specmap trace read output/trace-1 --baseline-tps 2200
+      specmap trace read output/trace-1 -f svg --target sglang==0.5.12 -o run.svg
+
     What a killed rank left in memory is saved first, and the Parquet files are written.
     Exit codes as of the live run. 'dot' and 'svg' draw the call graph with what ran on it.
     """
@@ -283,7 +289,12 @@ def read(screen: Screen, /, folder: Path, **given: Any) -> Shown:
 @click.option("--otlp", metavar="URL", help="The same counters to an OpenTelemetry collector.")
 @click.pass_obj
 def export(screen: Screen, /, folder: Path, **given: Any) -> int:
-    """Write a recorded run in the formats of other tools."""
+    """Write a recorded run in the formats of other tools.
+
+    \b
+    Example:
+      specmap trace export output/trace-1 --perfetto run.pftrace --chrome run.json
+    """
     from specmap import exported
 
     if not any(given.values()):
@@ -297,7 +308,12 @@ def export(screen: Screen, /, folder: Path, **given: Any) -> int:
 @trace.command()
 @click.pass_obj
 def path(screen: Screen) -> int:
-    """Print the folder that brings a sleeping agent into a server, on its PYTHONPATH."""
+    """Print the folder that brings a sleeping agent into a server, on its PYTHONPATH.
+
+    \b
+    Example:
+      specmap trace path
+    """
     from specmap.trace.launch import inject_folder
 
     screen.out(f"{inject_folder()}\n")

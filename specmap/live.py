@@ -13,7 +13,7 @@ from pathlib import Path
 from specmap import __version__
 from specmap.codemap.event import RankRun, Run
 from specmap.errors import SpecmapError
-from specmap.pipeline import Progress
+from specmap.pipeline import Progress, resolved
 from specmap.trace import rundir
 from specmap.trace.attach import Agent, runs
 from specmap.trace.launch import Options, Server
@@ -72,7 +72,24 @@ def planned(target: str | None, ask: Ask, progress: Progress | None) -> WrapPlan
     )[1]
     if not plan.workers:
         raise SpecmapError(f"{ask.target or target}: no speculative worker that could be traced")
+    if ask.target is not None and target is not None:
+        _check_release(ask.target, plan, target)
     return plan
+
+
+def _check_release(named: str, plan: WrapPlan, tree: str) -> None:
+    """Refuse a plan of another release than the one that the server imports.
+
+    Raises:
+        SpecmapError: naming both.
+    """
+    with resolved(tree) as found:
+        runs_release = found.checkout.release
+    if plan.release and runs_release and plan.release != runs_release:
+        raise SpecmapError(
+            f"--target {named} is release {plan.release}, and the server imports {runs_release} "
+            f"({tree}); leave --target away"
+        )
 
 
 def prepared(plan: WrapPlan, ask: Ask, facts: Mapping[str, object]) -> Prepared:

@@ -195,6 +195,51 @@ def test_another_sglang_than_the_plans_is_told(bench: Bench) -> None:
     assert "the plan was made for" in done.stderr
 
 
+def test_another_release_than_the_servers_is_refused_before_it_starts(bench: Bench) -> None:
+    trees = [plant_server(bench.folder / name) for name in ("named", "served")]
+    for tree, release in zip(trees, ("0.5.3", "0.5.9"), strict=True):
+        (tree / "sglang" / "version.py").write_text(f'__version__ = "{release}"\n', "utf-8")
+    serve = [sys.executable, str(trees[1] / "serve.py"), "1", "5", "4", "0"]
+    done = bench.trace(*bench.live("--target", trees[0], "--", *serve))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "is release 0.5.3, and the server imports 0.5.9" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not bench.run.exists()
+    assert not bench.log.exists()
+
+
+@pytest.mark.parametrize("what", ["log", "command"])
+def test_a_run_that_did_not_begin_leaves_nothing(bench: Bench, what: str) -> None:
+    if what == "log":
+        command = bench.specmap("--live", "--dir", bench.run, "--log", bench.folder / "no" / "log")
+        done = bench.trace(*command, "--", *bench.serve(1, 5, 4, 0))
+        assert "name another --log" in done.stderr
+    else:
+        (bench.folder / "empty").touch(0o755)
+        done = bench.trace(*bench.live("--target", bench.tree, "--", bench.folder / "empty"))
+        assert "cannot start" in done.stderr
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1
+    assert not bench.run.exists()
+
+
+def test_damaged_files_are_told_and_the_rest_is_shown(bench: Bench) -> None:
+    bench.trace(*bench.live("--", *bench.serve(2, 6, 4, 0)))
+    for path in bench.run.glob("*.parquet"):
+        path.unlink()
+    (first, *_) = sorted(bench.run.glob("rank-0-*.spool"))
+    first.write_bytes(b"no spool" * 20)
+    (bench.run / "run.json").write_text("{", "utf-8")
+    done = bench.trace(*bench.specmap("read", bench.run, "--target", bench.tree))
+    assert done.returncode == 2
+    assert phases(bench)["verify"] == [("GRAPH", 6)]
+    lines = done.stderr.splitlines()
+    assert [line for line in lines if line.startswith("specmap: run.json: no JSON; ")]
+    assert [line for line in lines if line.startswith(f"specmap: {first.name}: not a spool")]
+    assert "GRAPH" in done.stdout
+    assert len(list(bench.run.glob("rank-1-*.passes.parquet"))) == 1
+
+
 def test_a_command_that_runs_no_sglang_is_told_so(bench: Bench) -> None:
     command = [sys.executable, "-c", "print('hello')"]
     done = bench.trace(*bench.live("--target", bench.tree, "--", *command))
@@ -283,7 +328,9 @@ def test_a_full_disk_costs_the_trace_and_not_the_server(bench: Bench) -> None:
     done = bench.trace(*bench.live("--", *front, *bench.serve(1, 120, 4, 0.02)))
     assert text_of(bench.log).endswith("served 120\n")
     assert text_of(bench.log).count("File too large; the server goes on\n") == 1
-    assert done.returncode in (0, 1)
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert re.search(r"rank-\S+\.spool: the disk refused more \(File too large\)", line)
     ((state, count),) = phases(bench)["verify"]
     assert state == "GRAPH"
     assert 0 < count < 120

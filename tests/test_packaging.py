@@ -65,6 +65,19 @@ def test_the_wheel_carries_the_agent_and_its_ring(built: dict[str, Path]) -> Non
     assert "-none-any" not in built["wheel"].name
 
 
+def test_the_wheel_carries_the_front_end_as_it_was_built(built: dict[str, Path]) -> None:
+    with zipfile.ZipFile(built["wheel"]) as archive:
+        names = {n for n in archive.namelist() if n.startswith("specmap/report/page/")}
+        script = archive.read("specmap/report/page/bundle/page.js")
+    assert script == (ROOT / "specmap/report/page/bundle/page.js").read_bytes()
+    assert "specmap/report/page/bundle/page.css" in names
+    assert not [name for name in names if name.startswith("specmap/report/page/app/")]
+    with tarfile.open(built["sdist"]) as archive:
+        packed = {name.partition("/")[2] for name in archive.getnames()}
+    assert "specmap/report/page/app/src/data.ts" in packed
+    assert not [name for name in packed if "node_modules" in name]
+
+
 def test_a_machine_without_a_compiler_builds_a_pure_wheel(tmp_path: Path) -> None:
     """The Python of this test with nothing else on its path stands in for such a machine."""
     environment = {"PATH": str(tmp_path), "CC": "", "HOME": str(tmp_path)}

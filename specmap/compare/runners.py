@@ -23,6 +23,7 @@ class ServedPhases:
     def __init__(self, codemap: CodeMap) -> None:
         lines = {record.id: record.mro for record in codemap.classes}
         deciders = {d.holder.rpartition(".")[0] for d in codemap.decisions if d.kind == "can_run"}
+        self._lines = lines
         self._by_class: dict[str, set[PhaseName]] = defaultdict(set)
         for phase, holder in _on_replays(codemap):
             cls = holder.rpartition(".")[0]
@@ -30,8 +31,13 @@ class ServedPhases:
             self._by_class[own].add(phase)
 
     def of(self, decision: Decision) -> frozenset[PhaseName]:
-        """Return the phases of a runner's own test; those of the map where no replay tells."""
-        served = self._by_class.get(decision.holder.rpartition(".")[0], set())
+        """Return the phases of a runner's own test; those of the map where no replay tells.
+
+        A runner that replays nothing here serves what the class serves that it derives from.
+        """
+        cls = decision.holder.rpartition(".")[0]
+        line = (cls, *self._lines.get(cls, ()))
+        served = next((self._by_class[c] for c in line if c in self._by_class), set())
         known = served & set(decision.phases) if decision.kind == "can_run" else set()
         return frozenset(known or decision.phases)
 

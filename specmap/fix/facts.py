@@ -131,7 +131,10 @@ class Facts:
     def _truth(self, node: ast.expr, scope: Scope) -> bool | None:
         if scope.depth > _DEPTH:
             return None
-        if isinstance(node, ast.Attribute | ast.Call | ast.Compare):
+        about = (
+            node.left if isinstance(node, ast.Compare) and _is_none(node.comparators[0]) else node
+        )
+        if isinstance(about, ast.Attribute | ast.Call):
             text = ast.unparse(node)
             for fact, value in self._facts.items():
                 if text == fact or text.endswith(f".{fact}"):
@@ -241,7 +244,7 @@ class Facts:
         text = ast.unparse(node)
         if isinstance(node, ast.Call) and text.startswith("len(") and len(node.args) == 1:
             text = f"{ast.unparse(node.args[0])}.numel()"
-        for name, value in self._numbers.items():
+        for name, value in () if isinstance(node, ast.BinOp) else self._numbers.items():
             if text == name or text.endswith(f".{name}"):
                 return {"bs": bs, "width": width, "bs * width": bs * width}.get(value)
         if isinstance(node, ast.Constant) and isinstance(node.value, int):

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from specmap.codemap.condition import atoms_of
 from specmap.codemap.finding import Finding, FindingStatus, LintReport, Match, Step, fingerprint
 from specmap.codemap.graph import CodeMap, Phase, Worker
 from specmap.codemap.rule import Confidence, Needs, Rule, Severity
@@ -166,14 +165,12 @@ class _Decider:
     """What decides about one phase: places, functions, and what they ask."""
 
     def __init__(self, loss: Loss, maps: tuple[CodeMap, CodeMap], renames: Renames) -> None:
-        old, new = maps
-        self.spans = list(_spans(loss, new))
-        self.deciders = {
-            name
-            for codemap, phase in ((old, loss.was), (new, loss.is_))
-            for name in _deciders(codemap, loss.phase, phase)
-        }
-        self.deciders |= {renames.qualname(name) for name in self.deciders}
+        _, new = maps
+        graphs = [arm.chain for arm in loss.was.arms if arm.kind is SinkKind.GRAPH]
+        before = {qualname_of(holder) for chain in graphs for holder, _ in chain}
+        lost_way = before | {renames.qualname(name) for name in before}
+        self.deciders = {n for codemap in maps for n in _deciders(codemap, loss.phase, lost_way)}
+        self.spans = list(_spans(loss, new, self.deciders | lost_way))
         self.asked = _asked(maps, self.deciders)
         runners = {name.rpartition(".")[0] for name in self.deciders}
         self.makers = {f"{runner}.__init__" for runner in runners if runner}
@@ -193,38 +190,34 @@ class _Decider:
         return next((i for i, tier in enumerate(tiers, 1) if hunk.qualname in tier), _ELSEWHERE)
 
 
-def _spans(loss: Loss, new: CodeMap) -> Iterator[Span]:
-    """Yield the places of the new map that choose how the phase ends."""
+def _spans(loss: Loss, new: CodeMap, own: set[str]) -> Iterator[Span]:
+    """Yield the places of the new map that choose how the phase ends, in functions of its graph."""
     for decision in new.decisions:
-        if loss.phase in decision.phases:
+        if loss.phase in decision.phases and qualname_of(decision.holder) in own:
             yield decision.span
             yield from (term.span for term in decision.terms)
     known = {(qualname_of(holder), line) for arm in loss.was.arms for holder, line in arm.chain}
-    sites = {site for arm in loss.is_.arms for site in arm.chain}
+    sites = {site for arm in loss.is_.arms for site in arm.chain if qualname_of(site[0]) in own}
     for edge in new.edges:
         if (edge.caller, edge.span.line) in sites:
             # A call that the base makes at the same line of the same file is on the way, no more.
             if (qualname_of(edge.caller), edge.span.line) not in known:
                 yield edge.span
             yield from (guard.span for guard in edge.guards)
-    for arm in loss.is_.arms:
-        yield from (atom.span for atom in atoms_of(arm.condition) if atom.span is not None)
 
 
-def _deciders(codemap: CodeMap, name: PhaseName, phase: Phase) -> set[str]:
-    """Return the functions that decide about a phase of one worker."""
-    way = {holder for arm in phase.arms for holder, _ in arm.chain}
-    replaying = {
-        holder.rpartition(".")[0]
-        for arm in phase.arms
-        if arm.kind is not SinkKind.EAGER
-        for holder, _ in arm.chain
-    }
-    return {
+def _deciders(codemap: CodeMap, name: PhaseName, way: set[str]) -> set[str]:
+    """Return the functions that decide about a phase's graph, on the way to its replay."""
+    owners = {holder.rpartition(".")[0] for holder in way}
+    found = {
         qualname_of(d.holder)
         for d in codemap.decisions
-        if name in d.phases and (d.holder in way or d.holder.rpartition(".")[0] in replaying)
-    } | {qualname_of(f.holder) for f in codemap.flags if f.decides and f.holder in way}
+        if name in d.phases
+        if qualname_of(d.holder) in way
+        or (d.kind == "can_run" and qualname_of(d.holder).rpartition(".")[0] in owners)
+    }
+    flags = {qualname_of(f.holder) for f in codemap.flags if f.decides}
+    return found | (flags & way)
 
 
 def _asked(maps: Sequence[CodeMap], deciders: set[str]) -> set[str]:

@@ -219,9 +219,9 @@ class Devices:
                 return HOST if value.name.startswith("builtins.") else None
             return Tensor(CPU if self.is_cpu_name(name) else default or self.accelerator)
         if isinstance(value, Sequence):
-            arms = value.element or tuple(a for item in value.items or () for a in item)
-            element = self.arms(arms, name)
-            return Host(element if isinstance(element, Tensor) else None)
+            items = tuple(self.arms(item, name) for item in value.items or ())
+            element = self.arms(value.element, name) if value.element else joined(*items)
+            return Host(element if isinstance(element, Tensor) else None, items)
         return HOST
 
     def _attribute(self, node: ast.Attribute, scope: Scope) -> Typed:
@@ -282,7 +282,7 @@ class Devices:
             if functions:
                 return joined(*(self._results.returned(f, node, scope, index) for f in functions))
         found = self.typed(node, scope)
-        return found.element or HOST if isinstance(found, Host) else found
+        return found.at(first) if isinstance(found, Host) else found
 
     def _loop_item(
         self, name: str, node: ast.Call, scope: Scope, rest: tuple[int | None, ...]
@@ -307,7 +307,7 @@ class Devices:
     def _subscript(self, node: ast.Subscript, scope: Scope) -> Typed:
         found = self.typed(node.value, scope)
         if isinstance(found, Host) and not isinstance(node.slice, ast.Slice):
-            return found.element or HOST
+            return found.at(node.slice)
         return found
 
     def _binop(self, node: ast.BinOp, scope: Scope) -> Typed:
@@ -347,8 +347,10 @@ class Devices:
         return self.typed(node.value, scope)
 
     def _tuple(self, node: ast.Tuple | ast.List, scope: Scope) -> Typed:
-        found = joined(*(self.typed(element, scope) for element in node.elts))
-        return Host(found if isinstance(found, Tensor) else None)
+        items = tuple(self.typed(element, scope) for element in node.elts)
+        starred = any(isinstance(element, ast.Starred) for element in node.elts)
+        found = joined(*items)
+        return Host(found if isinstance(found, Tensor) else None, () if starred else items)
 
     _list = _tuple
 

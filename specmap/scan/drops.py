@@ -25,15 +25,36 @@ class Drops:
     ) -> Flag | None:
         """Return the flag that one target of an assignment drops, without phase and guards."""
         if isinstance(target, ast.Name):
-            return self._record_dropped(statement, target.id, scope, activation)
+            return self._record_dropped(statement, target.id, (), scope, activation)
         if isinstance(target, ast.Tuple):
-            return self._position_dropped(statement, target, scope, activation)
+            return self._position_dropped(
+                statement, target, scope, activation
+            ) or self._part_dropped(statement, target, scope, activation)
         return None
 
-    def _record_dropped(
-        self, statement: ast.Assign, name: str, scope: Scope, activation: Activation
+    def _part_dropped(
+        self, statement: ast.Assign, target: ast.Tuple, scope: Scope, activation: Activation
     ) -> Flag | None:
-        field = self._flag_field(statement.value, scope)
+        """``record, logits = run_pass(...)`` where the record holds a flag."""
+        names = [item.id if isinstance(item, ast.Name) else "" for item in target.elts]
+        if self._results.intersection(names):
+            return None
+        parts = (
+            self._record_dropped(statement, name, (index,), scope, activation)
+            for index, name in enumerate(names)
+            if name.strip("_")
+        )
+        return next(filter(None, parts), None)
+
+    def _record_dropped(
+        self,
+        statement: ast.Assign,
+        name: str,
+        index: tuple[int, ...],
+        scope: Scope,
+        activation: Activation,
+    ) -> Flag | None:
+        field = self._flag_field(statement.value, index, scope)
         if field is None:
             return None
         following = _following(activation.function.node, statement)
@@ -88,8 +109,8 @@ class Drops:
             result_source_line=source,
         )
 
-    def _flag_field(self, node: ast.expr, scope: Scope) -> str | None:
-        for arm in self._resolver.evaluate(node, scope):
+    def _flag_field(self, node: ast.expr, index: tuple[int, ...], scope: Scope) -> str | None:
+        for arm in self._resolver.pick(self._resolver.evaluate(node, scope), index):
             value = arm.value
             if isinstance(value, Instance):
                 for cls in self._resolver.types.mro(value.cls):

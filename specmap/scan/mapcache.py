@@ -50,13 +50,23 @@ def map_key(checkout: Checkout, platform: str, vocabulary: Path | None) -> MapKe
     Raises:
         RulesError: the vocabulary cannot be read.
     """
+    reader = reader_digest(platform, vocabulary)
+    tree = None if checkout.content else Tree(checkout.root, PACKAGE)
+    content = tree.digest if tree else checkout.content
+    named = (reader, checkout.label, checkout.release, checkout.commit, content)
+    return MapKey(reader, hashlib.sha256(repr(named).encode()).hexdigest(), tree)
+
+
+def reader_digest(platform: str, vocabulary: Path | None) -> str:
+    """Return a hash of the scanner, its vocabulary and the Python that runs it.
+
+    Raises:
+        RulesError: the vocabulary cannot be read.
+    """
     reader = hashlib.sha256(repr((platform, sys.version_info[:2])).encode())
     for part in (_words(vocabulary), _own_sources()):
         reader.update(hashlib.sha256(part).digest())
-    tree = None if checkout.content else Tree(checkout.root, PACKAGE)
-    content = tree.digest if tree else checkout.content
-    named = (reader.hexdigest(), checkout.label, checkout.release, checkout.commit, content)
-    return MapKey(reader.hexdigest(), hashlib.sha256(repr(named).encode()).hexdigest(), tree)
+    return reader.hexdigest()
 
 
 Scan = Callable[[Callable[[Tree], None]], CodeMap]

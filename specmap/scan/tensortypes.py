@@ -22,9 +22,20 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A Python object that is no tensor; ``element`` is what iterating it gives."""
+    """A Python object that is no tensor; ``element`` is what iterating it gives.
+
+    ``items`` are the parts of a tuple whose length is known.
+    """
 
     element: Tensor | None = None
+    items: tuple[Tensor | Host | None, ...] = ()
+
+    def at(self, index: ast.expr | int | None) -> Tensor | Host | None:
+        """Return one part."""
+        number = index.value if isinstance(index, ast.Constant) else index
+        if isinstance(number, int) and 0 <= number < len(self.items):
+            return self.items[number]
+        return self.element or HOST
 
 
 Typed = Tensor | Host | None
@@ -41,7 +52,9 @@ def joined(*parts: Typed) -> Typed:
     hosts = [part for part in parts if isinstance(part, Host)]
     if not hosts:
         return None
-    return next((host for host in hosts if host.element), hosts[0])
+    first = next((host for host in hosts if host.element), hosts[0])
+    alike = all(host.items == first.items for host in hosts if host.element)
+    return first if alike else Host(first.element)
 
 
 def comprehension_scope(

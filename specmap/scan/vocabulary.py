@@ -154,7 +154,7 @@ def load_vocabulary(path: Path | None = None) -> Vocabulary:
 
 def _build(data: dict[str, dict[str, list[str]]]) -> Vocabulary:
     tree, scheduler, mode = data["tree"], data["scheduler"], data["mode"]
-    runner, sync = data["runner"], data["sync"]
+    runner = data["runner"]
     return Vocabulary(
         package=tree["package"][0],
         speculative=tree["speculative"][0],
@@ -191,10 +191,11 @@ def _build(data: dict[str, dict[str, list[str]]]) -> Vocabulary:
         launch=tuple(data["atoms"]["launch"]),
         batch=tuple(data["atoms"]["batch"]),
         fixed_width=tuple(data["verify"]["fixed_width"]),
-        cpu_names=tuple(sync["cpu_names"]),
+        cpu_names=tuple(data["sync"]["cpu_names"]),
         platform_modules=tuple(
             (platform, module)
-            for platform, _, module in (item.partition("=") for item in sync["platform_modules"])
+            for platform, modules in data["platform_modules"].items()
+            for module in modules
         ),
         labels={key: tuple(value) for key, value in data["sync_labels"].items()},
         hazards={key: tuple(value) for key, value in data["hazards"].items()},

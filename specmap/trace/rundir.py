@@ -75,7 +75,7 @@ def describe(folder: Path, facts: Mapping[str, object], plan: str) -> None:
 
 
 def discard(folder: Path) -> None:
-    """Take back a run that did not begin: its two files, and its folder if nothing else is there."""
+    """Take back a run that did not begin: its two files, and its folder if that is all."""
     for name in (RUN_FILE, PLAN_FILE):
         with contextlib.suppress(OSError):
             (folder / name).unlink()

@@ -21,6 +21,7 @@ DECISION = (
 )
 CLASS = "class CudaGraphRunner:\n"
 CAN_RUN = "    def can_run(self, forward_batch: ForwardBatch):\n"
+PROPERTY = "    @property\n    def trees(self):\n        return False\n\n"
 DETOUR = (
     "        if forward_batch.forward_mode.is_target_verify():\n"
     "            ret, can_run_graph = self.forward_extend(forward_batch)\n"
@@ -136,13 +137,11 @@ def test_a_test_that_is_handed_on_is_refused_with_its_name(tmp_path: Path) -> No
 
 
 def test_a_loss_that_nothing_explains_is_said(tmp_path: Path) -> None:
-    """The decision is false by what the source does not show to be a constant."""
-    replay = (
-        "        if can_run_graph:\n            return ModelRunnerOutput(self.graph_runner.replay"
-    )
-    changes = (
-        (MODEL_RUNNER, replay, replay.replace("if can_run_graph:", "if can_run_graph and 0 > 1:")),
-    )
+    """No single term is false for verify; the decision is, and the map knows."""
+    twice = "        if can_run_graph and not can_run_graph:\n"
+    changes = ((MODEL_RUNNER, "        if can_run_graph:\n", twice),)
     report = run(fork(tmp_path / "fork", changes))
-    assert {a.outcome for a in report.attempts} <= {Outcome.REFUSED, Outcome.APPLIED}
-    assert report.attempts
+    assert {(a.rewrite.id, a.outcome) for a in report.attempts} == {("SPF199", Outcome.REFUSED)}
+    assert {a.proposal.what for a in report.attempts} == {
+        f"verify of {name} never replays its graph" for name in ("EAGLEWorker", "NGRAMWorker")
+    }

@@ -9,7 +9,7 @@ import pytest
 from specmap.codemap.finding import FindingStatus, LintReport
 from specmap.codemap.rule import Confidence
 from specmap.review import Request, lint_tree
-from tests.review_tree import RUNNER, VERIFY, commit, edit, git, repository
+from tests.review_tree import DRAFT, RUNNER, VERIFY, commit, edit, git, repository
 
 MODEL_RUNNER = "sglang/srt/model_executor/model_runner.py"
 MODES = "sglang/srt/model_executor/forward_batch_info.py"
@@ -161,3 +161,13 @@ def test_a_gain_is_no_loss(fork: Path) -> None:
     edit(fork / "python", file, *((now, was) for was, now in changes))
     assert new(reviewed()) == []
     assert git(fork, "status", "--short") != ""
+
+
+def test_two_losses_of_one_change_have_their_own_causes(fork: Path) -> None:
+    file, changes, _ = INDIRECT["a mode test without verify"]
+    edit(fork / "python", file, *changes)
+    asked = "self.cuda_graph_runner.can_run(forward_batch)"
+    edit(fork / "python", DRAFT, (asked, f"{asked} and forward_batch.batch_size < 0 and False"))
+    found = {f.match.phases: (f.rule.id, f.match.span.file) for f in reviewed().new}
+    assert found[("verify",)] == ("SPM003", file)
+    assert found[("draft",)][1] == DRAFT

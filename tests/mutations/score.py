@@ -128,6 +128,9 @@ def batches(release: Release, mutants: Iterable[Mutant]) -> list[list[Mutant]]:
         places = {f"{file}:{_around(release, file, line)}" for file, line in lines}
         if cutting:
             places = {mutant.file}
+        # A loss has one cause: two faults that lose the same phase stand in two trees.
+        if mutant.rule == GRAPH_LOST.id:
+            places.add(mutant.rule)
         tree = next((t for t in trees if t[0] is cutting and not t[1] & places), None)
         if tree is None:
             tree = (cutting, set(), [])
@@ -178,10 +181,13 @@ def judge(mutants: Sequence[Mutant], findings: Sequence[Finding], score: Score) 
 
 def _tells(mutant: Mutant, finding: Finding) -> bool:
     """A phase that lost its graph is told once: by the fault's own rule or as the loss."""
-    if finding.rule is GRAPH_LOST and mutant.rule in _LOSSES:
-        return finding.match.span.file == mutant.file
-    if mutant.rule == GRAPH_LOST.id and finding.rule.topic == GRAPH_LOST.topic:
-        return finding.match.span.file == mutant.file
+    at_edit = finding.match.span.file == mutant.file
+    if finding.rule is GRAPH_LOST and mutant.rule in _LOSSES and at_edit:
+        return True
+    # What is left of a pass without its replay is another rule's finding at the same place.
+    told_by_any = mutant.rule in (GRAPH_LOST.id, "SPM106")
+    if told_by_any and finding.rule.topic == GRAPH_LOST.topic and at_edit:
+        return True
     return finding.rule.id == mutant.rule and _is_of(mutant, finding)
 
 

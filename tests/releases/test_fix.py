@@ -102,12 +102,31 @@ def test_the_count_of_0_5_9_is_used_where_nothing_changes_it() -> None:
     assert f"select_static(batch.out_cache_loc, evict_mask, {count})" in after
 
 
-def test_the_wrong_rewrites_of_the_prototype_are_refused_in_0_5_23() -> None:
-    every = proposals("0.5.23")
-    mirror = [p for p in every if p.span.file.endswith("frozen_kv_mtp_worker_v2.py")]
-    assert all(p.refused for p in mirror if p.rewrite == "SPF205")
-    ngram = [p for p in every if p.span.file.endswith("speculative/ngram_worker.py")]
-    assert all(p.refused for p in ngram if p.rewrite == "SPF202")
+SPECULATIVE = "sglang/srt/speculative"
+
+
+@pytest.mark.parametrize(
+    ("rewrite", "file", "line", "reason"),
+    [
+        ("SPF205", "frozen_kv_mtp_worker_v2.py", 479, "nothing in the function shows that"),
+        ("SPF205", "frozen_kv_mtp_worker_v2.py", 339, "depends on whether"),
+        ("SPF202", "ngram_worker.py", 268, "prev_token_ids is stored and read by the copies"),
+        ("SPF202", "dspark_components/dspark_observability.py", 572, "is stored and read by"),
+        ("SPF203", "pp_spec_relay.py", 139, "may be a device scalar"),
+    ],
+)
+def test_the_wrong_rewrites_of_the_prototype_are_refused_in_0_5_23(
+    rewrite: str, file: str, line: int, reason: str
+) -> None:
+    proposal = at("0.5.23", rewrite, f"{SPECULATIVE}/{file}", line)
+    assert reason in proposal.refused
+    assert proposal.changes == ()
+
+
+def test_of_the_waits_of_0_5_23_none_is_rewritten() -> None:
+    waits = [p for p in proposals("0.5.23") if p.rewrite.startswith("SPF2")]
+    assert waits
+    assert all(p.refused and not p.changes for p in waits)
 
 
 def function(text: str, name: str) -> str:

@@ -64,15 +64,7 @@ def _holds(part: BatchRange, size: int) -> bool:
     return part.first <= size and (part.last is None or size <= part.last)
 
 
-UNSOUND = pytest.mark.xfail(
-    strict=True,
-    raises=AssertionError,
-    reason="0.5.23 draft_extend is called EAGER where neither the GPU's architecture nor the "
-    "arguments that were not given are known: its attention backend could be one that captures",
-)
-
-
-@pytest.mark.parametrize("release", ["0.5.9", "0.5.12", pytest.param("0.5.23", marks=UNSOUND)])
+@pytest.mark.parametrize("release", ["0.5.9", "0.5.12", "0.5.23"])
 def test_a_further_fact_only_makes_more_definite(release: str) -> None:
     rng = random.Random(f"verdicts {release}")
     fields = launch_fields(release)

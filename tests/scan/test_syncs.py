@@ -399,3 +399,21 @@ def test_function_of_the_tree_that_reads_back_gives_a_number(tmp_path: Path) -> 
         """,
     )
     assert [s.operation for s in found] == ["lens.sum().item()"]
+
+
+def test_the_parts_of_a_tuple_are_told_apart(tmp_path: Path) -> None:
+    found = scan(
+        tmp_path,
+        """
+        staged: Optional[tuple] = None
+
+        def run(self, batch: Batch):
+            key = (self.sampler, len(batch.device), batch.seq_lens)
+            staged = self.staged
+            if staged is not None and staged[1] == 4:
+                return
+            if staged[2] == 4:
+                self.staged = key
+        """,
+    )
+    assert [s.operation for s in found] == ["staged[2] == 4"]

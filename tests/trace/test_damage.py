@@ -141,9 +141,7 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     _, name = written(tmp_path)
     (tmp_path / f"{name}.spool").unlink()
     (tmp_path / f"{name}.spool").mkdir()
-    assert read_run(tmp_path).damage == (
-        f"{name}.spool: Is a directory; the rank is left out",
-    )
+    assert read_run(tmp_path).damage == (f"{name}.spool: Is a directory; the rank is left out",)
 
 
 def test_the_healthy_rank_keeps_its_finding(tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def find(tree: Tree) -> Iterator[Proposal]:
                 () if refused else cut.changes,
                 (f"{source.file}:{line}: {cut.text}", "the number of verify tokens is fixed"),
                 refused,
-                workers,
+                workers or tuple(worker.id for worker, _ in wanting),
             )
 
 

@@ -13,8 +13,10 @@ from specmap.scan.launch.values import (
     Absent,
     Box,
     Choice,
+    Environment,
     Holder,
     Instance,
+    Lazy,
     Maybe,
     Trace,
     Unknown,
@@ -121,7 +123,10 @@ class Heap:
         if isinstance(holder, Box) and holder.kind == "list":
             return self._contents(kept, why)
         result = self.join_values(kept, why)
-        if len(kept) < len(values) and isinstance(holder, Instance) and holder.cls is not None:
+        optional = isinstance(holder, Environment) or (
+            isinstance(holder, Instance) and holder.cls is not None
+        )
+        if len(kept) < len(values) and optional:
             return result if isinstance(result, Maybe) else Maybe(result, why)
         return result
 
@@ -157,6 +162,8 @@ class Heap:
             return left
         if isinstance(left, Trace) and isinstance(right, Trace):
             return Trace(tuple(sorted({*left.origins, *right.origins})[:MOST_ORIGINS]))
+        if isinstance(left, Lazy) or isinstance(right, Lazy):
+            return Lazy(lambda: self._pair(_bound(left), _bound(right), why))
         reasons = merged(why, reasons_of(left), reasons_of(right))
         if isinstance(left, Maybe) or isinstance(right, Maybe):
             first = left.value if isinstance(left, Maybe) else left
@@ -204,6 +211,10 @@ class Heap:
             pair = [left.slots.get(slot, ABSENT), right.slots.get(slot, ABSENT)]
             self.store(new, slot, self._joined(new, pair, why))
         return new
+
+
+def _bound(value: object) -> object:
+    return value.bind() if isinstance(value, Lazy) else value
 
 
 def _all_same(values: list[object]) -> bool:

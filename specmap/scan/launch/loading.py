@@ -10,6 +10,7 @@ import ast
 from collections import Counter
 from collections.abc import Callable, Sequence
 
+from specmap.scan.launch.comparing import truth_of
 from specmap.scan.launch.library import Library
 from specmap.scan.launch.machine import Machine
 from specmap.scan.launch.values import (
@@ -219,7 +220,7 @@ class Loader:
         return bind
 
     def _bind_if(self, node: ast.If, module: Module, twice: frozenset[str]) -> None:
-        test = self.machine.evaluate(node.test, module)
+        test = truth_of(self.machine, self.machine.evaluate(node.test, module))
         if isinstance(test, Unknown):
             arms = [node.body, node.orelse]
             self.machine.branch(

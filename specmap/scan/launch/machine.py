@@ -18,6 +18,7 @@ from specmap.scan.launch.values import (
     Carrier,
     Choice,
     Class,
+    Environment,
     Function,
     Holder,
     Instance,
@@ -103,7 +104,7 @@ class Machine:
 
     def __init__(self) -> None:
         self.heap = Heap()
-        self.environment = Holder()
+        self.environment = Environment()
         self.overlay = Holder()
         self.origins = Holder()
         self.declared = Holder()

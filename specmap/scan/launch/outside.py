@@ -24,6 +24,7 @@ from specmap.scan.launch.values import (
     Raised,
     Unknown,
     View,
+    alternatives,
     is_known,
     reasons_of,
 )
@@ -102,7 +103,9 @@ class Outside:
         """Whether a container outside the tree holds something."""
         if name == "os.environ" and isinstance(item, str):
             value = self._variable(item)
-            return Unknown(reasons_of(value)) if isinstance(value, Unknown) else value is not None
+            held = {one is not None for one in alternatives(value)}
+            unsure = type(value) is Unknown or len(held) > 1
+            return Unknown(reasons_of(value)) if unsure else held.pop()
         return self.machine.unknown(name)
 
     # Environment
@@ -113,10 +116,14 @@ class Outside:
         slots = self.machine.environment.slots
         if name in slots:
             value = slots[name]
-            return value.value if isinstance(value, Maybe) else value
-        if self.tables.inputs.rest_unset:
-            return None
-        return Unknown((f"env {name}",))
+            if not isinstance(value, Maybe):
+                return value
+            return self.machine.heap.join_values([value.value, self._unset(name)], value.reasons)
+        return self._unset(name)
+
+    def _unset(self, name: str) -> Unknown | None:
+        """Return what a variable holds that nobody set here."""
+        return None if self.tables.inputs.rest_unset else Unknown((f"env {name}",))
 
     def _getenv(self, p: list[object], k: dict[str, object]) -> object:
         default = p[1] if len(p) > 1 else k.get("default")

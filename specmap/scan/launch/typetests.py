@@ -38,17 +38,17 @@ def is_instance(machine: Machine, value: object, kind: object, names: TypeNames)
     """Return whether a value is of a type, or unknown."""
     if isinstance(kind, Box):
         kind = machine.content(kind)
+    if isinstance(value, Choice | Either):
+        results = [is_instance(machine, v, kind, names) for v in value.values]
+        return machine.heap.join_values(results, value.reasons)
     if isinstance(kind, tuple):
         results = [is_instance(machine, value, one, names) for one in kind]
         if True in results:
             return True
-        unsure = [reasons_of(r) for r in results if isinstance(r, Unknown)]
+        unsure = [reasons_of(r) for r in results if r is not False]
         return Unknown(merged(*unsure)) if unsure else False
     if type(value) is Unknown or isinstance(value, Carrier):
         return Unknown(reasons_of(value))
-    if isinstance(value, Choice | Either):
-        results = [is_instance(machine, v, kind, names) for v in value.values]
-        return machine.heap.join_values(results, value.reasons)
     if isinstance(kind, Class):
         if isinstance(value, View):
             return kind.name in names.views

@@ -73,6 +73,10 @@ class Scope(Holder):
         self.nonlocals: frozenset[str] = frozenset()
 
 
+class Environment(Holder):
+    """The environment variables. One that only some ways here set is there maybe."""
+
+
 class Box(Holder):
     """A list, set or dict; its content is one immutable value in the slot ``""``.
 
@@ -280,7 +284,7 @@ def same(left: object, right: object) -> bool:
         return False
     if isinstance(left, tuple) and isinstance(right, tuple):
         return len(left) == len(right) and all(map(same, left, right))
-    if isinstance(left, Holder | Member | Function | View | Native):
+    if isinstance(left, Holder | Member | Function | View | Native | Lazy):
         return False
     if isinstance(left, Bound) and isinstance(right, Bound):
         return left.receiver is right.receiver and left.function is right.function

@@ -8,14 +8,27 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import engine
+import pydantic
+import stubs
 
 JOB = json.loads(Path(sys.argv[1]).read_text("utf-8"))
 
 
+def stub_front() -> None:
+    """Stand in for what the front imports for tools and structured output."""
+    stubs.install("jsonschema", "interegular", "llguidance", "outlines")
+    for name in ("xgrammar", "xgrammar.structural_tag"):
+        module = ModuleType(name)
+        module.StructuralTag = type("StructuralTag", (pydantic.BaseModel,), {})  # type: ignore[attr-defined]
+        sys.modules[name] = module
+
+
 def main(port: int) -> None:
     """Serve over HTTP."""
+    stub_front()
     from sglang.srt.entrypoints.http_server import launch_server
     from sglang.srt.server_args import ServerArgs
 

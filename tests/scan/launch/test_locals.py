@@ -8,10 +8,10 @@ import pytest
 
 from specmap.scan.launch.evaluator import Evaluator
 from specmap.scan.launch.tables import Inputs
-from tests.scan.launch.programs import launch
+from tests.scan.launch.programs import GPU, launch
 
 WORKER = "sglang/srt/speculative/worker.py"
-SOURCE = """from sglang.srt.layers.attention.plain import FirstBackend, SecondBackend
+SOURCE = """from sglang.srt.layers.attention.plain import *
 _is_cuda = True
 
 
@@ -65,6 +65,25 @@ def test_what_the_list_does_not_hold(tmp_path: Path) -> None:
     text = "isinstance(self.draft_attn_backend, SecondBackend)"
     assert evaluator(tmp_path, "first").truth(text, WORKER, LAST).truth is False
     assert evaluator(tmp_path, "second").truth(text, WORKER, LAST).truth is True
+
+
+@pytest.mark.parametrize(
+    ("kinds", "holds"),
+    [
+        ("(FirstBackend, ThirdBackend)", True),
+        ("(SecondBackend, ThirdBackend)", None),
+        ("(ThirdBackend, Base)", True),
+        ("(ThirdBackend,)", False),
+        ("SecondBackend", None),
+    ],
+)
+def test_one_of_two_objects_and_a_list_of_classes(
+    tmp_path: Path, kinds: str, holds: bool | None
+) -> None:
+    text = f"isinstance(self.draft_attn_backend, {kinds})"
+    files = {WORKER: SOURCE, "sglang/srt/layers/attention/plain.py": BACKENDS}
+    asked = launch(tmp_path, GPU + 'self.name = "first" if gpu else "second"', files=files)
+    assert asked.truth(text, WORKER).truth is holds
 
 
 def test_only_what_stands_before_the_line_counts(tmp_path: Path) -> None:

@@ -222,3 +222,19 @@ def test_a_question_leaves_no_trace(asked: Evaluator) -> None:
     asked.truth("setattr(server_args, 'b', 9)")
     assert asked.facts() == before
     assert asked.truth("server_args.b == 3").truth is True
+
+
+@pytest.mark.parametrize(("rest_unset", "known"), [(True, False), (False, False)])
+def test_a_variable_that_only_one_way_sets(tmp_path: Path, rest_unset: bool, known: bool) -> None:
+    body = GPU + 'if gpu:\n    os.environ["FAST"] = "1"\nself.c = "FAST" in os.environ\n'
+    found = launch(tmp_path, body, inputs=Inputs(rest_unset=rest_unset)).facts().facts["c"]
+    assert found.known is known
+
+
+@pytest.mark.parametrize(("test", "value"), [("0 if gpu else 1", None), ("[]", 3)])
+def test_a_name_that_a_module_binds_under_a_test(
+    tmp_path: Path, test: str, value: int | None
+) -> None:
+    after = GPU + f"if {test}:\n    LIMIT = 1\nelse:\n    LIMIT = 3\n"
+    found = launch(tmp_path, "self.a = LIMIT", after=after).facts().facts["a"]
+    assert (found.known, found.value) == (value is not None, value)

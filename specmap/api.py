@@ -1,0 +1,207 @@
+"""The Python API: one function for each verb, for scripts and notebooks.
+
+Import these names from :mod:`specmap`. Nothing here prints or exits; every failure is a
+:class:`specmap.SpecmapError` whose text says what, where, and what to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from specmap.codemap.event import Run
+from specmap.codemap.explanation import Explanation
+from specmap.codemap.finding import LintReport
+from specmap.codemap.graph import CodeMap
+from specmap.codemap.outcome import Outcome
+from specmap.codemap.sweep import Sweep
+from specmap.errors import SpecmapError
+
+if TYPE_CHECKING:
+    from specmap.launched import Launch
+
+
+def judge_launch(
+    target: str | Path | None,
+    launch: Launch | str,
+    *,
+    platform: str = "cuda",
+    use_cache: bool = True,
+) -> Outcome:
+    """Return what a launch makes of a SGLang tree: the worker, and a verdict a phase.
+
+    ``launch`` is a command, its arguments alone, or a :class:`specmap.Launch` with what is
+    known besides.
+
+    Raises:
+        SpecmapError: there is no such tree, or the launch cannot be read.
+    """
+    from specmap import launched
+
+    return launched.judge_launch(
+        _target(target), _launch(launch), platform=platform, use_cache=use_cache
+    )
+
+
+def explain_place(
+    target: str | Path,
+    place: str,
+    launch: Launch | str | None = None,
+    *,
+    platform: str = "cuda",
+    use_cache: bool = True,
+) -> Explanation:
+    """Return why a place replays or not: ``WORKER.PHASE``, a symbol, or ``FILE:LINE``.
+
+    Raises:
+        SpecmapError: there is no such tree or place, or the launch cannot be read.
+    """
+    from specmap.explained import explain
+
+    stated = None if launch is None else _launch(launch)
+    return explain(str(target), place, stated, platform=platform, use_cache=use_cache)
+
+
+def lint_tree(
+    target: str | Path | None = None,
+    *,
+    base: str | None = None,
+    select: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+    platform: str | None = None,
+    use_cache: bool = True,
+) -> LintReport:
+    """Return the findings of a tree; without a target, of the one around the current folder.
+
+    ``base`` is a git revision or another target: what it has, too, does not count. ``select``
+    and ``ignore`` are rule ids, beginnings of ids, names or topics. What is left out comes
+    from ``[tool.specmap]`` in pyproject.toml.
+
+    Raises:
+        SpecmapError: the tree, the base, a rule or the configuration cannot be used.
+    """
+    from specmap import review
+
+    request = review.Request(
+        target=_target(target),
+        base=base,
+        platform=platform,
+        select=tuple(select),
+        ignore=tuple(ignore),
+        use_cache=use_cache,
+    )
+    return review.lint_tree(request).report
+
+
+def load_run(
+    folder: str | Path,
+    *,
+    other: str | Path | None = None,
+    baseline_tps: float | None = None,
+    target: str | Path | None = None,
+    against_source: bool = False,
+) -> Run:
+    """Read a run that ``specmap trace`` recorded, with the budget of its cycle.
+
+    ``other`` is a run with another number of draft tokens, ``baseline_tps`` plain decoding's
+    tokens a second at the same load. With ``against_source`` the tree is scanned (``target``,
+    or the one that the run names), and the source's verdicts stand in ``joined``.
+
+    Raises:
+        SpecmapError: it is no run, or a file cannot be read.
+    """
+    from specmap.recorded import Question, reported
+    from specmap.traced import read_run
+
+    second = None if other is None else Path(other)
+    if against_source:
+        question = Question(target=_target(target), baseline_tps=baseline_tps, other=second)
+        return reported(Path(folder), question, None)
+    return read_run(Path(folder), baseline_tps=baseline_tps, other=second)
+
+
+def sweep_launch(
+    target: str | Path | None,
+    launch: Launch | str,
+    vary: Mapping[str, Sequence[object] | str] | None = None,
+    *,
+    runs: Sequence[str | Path] = (),
+    accept_lengths: Mapping[str | int, float] | None = None,
+    platform: str = "cuda",
+    use_cache: bool = True,
+) -> Sweep:
+    """Return a launch over a grid of settings; ``launch.batch`` may name several sizes.
+
+    ``vary`` maps an argument, or a variable in capitals, to values: a list, or text as for
+    ``--vary`` (``1..5``). True and False stand for a switch that is given or not, None for
+    what is left out. ``runs`` and ``accept_lengths`` (``{3: 2.4, "3/1/4": 2.5}``) rank cells.
+
+    Raises:
+        SpecmapError: there is no such tree, or the launch, the grid or a run cannot be read.
+    """
+    from specmap.sweep.sweeping import SweepRequest
+    from specmap.sweep.sweeping import sweep_launch as swept
+
+    axes = (vary or {}).items()
+    request = SweepRequest(
+        launch=_launch(launch),
+        vary=tuple(f"{name}={_values(values)}" for name, values in axes),
+        runs=tuple(map(Path, runs)),
+        accept_lengths=tuple(f"{key}={value}" for key, value in (accept_lengths or {}).items()),
+    )
+    return swept(_target(target), request, platform=platform, use_cache=use_cache)
+
+
+def _values(values: Sequence[object] | str) -> str:
+    words = {True: "yes", False: "no", None: "unset"}
+    if isinstance(values, str):
+        return values
+    return ",".join(words[v] if v is None or isinstance(v, bool) else _text(v) for v in values)
+
+
+def _text(value: object) -> str:
+    return f"[{','.join(map(str, value))}]" if isinstance(value, list | tuple) else str(value)
+
+
+def to_json(found: CodeMap | Outcome | Explanation | LintReport | Run | Sweep) -> str:
+    """Return what a function here gave as JSON, as the command line writes it.
+
+    Raises:
+        SpecmapError: ``found`` is something else.
+    """
+    if isinstance(found, CodeMap):
+        from specmap.report.as_json import dumps
+
+        return dumps(found)
+    if isinstance(found, Outcome):
+        from specmap.report.outcome_json import render_outcome_json
+
+        return render_outcome_json(found)
+    if isinstance(found, Explanation):
+        from specmap.report.outcome_json import render_explanation_json
+
+        return render_explanation_json(found)
+    if isinstance(found, LintReport):
+        from specmap.report.findings import FindingOptions, render_findings
+
+        return render_findings(found, "json", FindingOptions())
+    if isinstance(found, Run):
+        from specmap.report.run_json import render_run_json
+
+        return render_run_json(found)
+    if isinstance(found, Sweep):
+        from specmap.report.sweep_json import render_sweep_json
+
+        return render_sweep_json(found)
+    raise SpecmapError(f"to_json: a {type(found).__name__} is nothing that specmap returns")
+
+
+def _target(target: str | Path | None) -> str | None:
+    return None if target is None else str(target)
+
+
+def _launch(launch: Launch | str) -> Launch:
+    from specmap.launched import Launch
+
+    return Launch(launch) if isinstance(launch, str) else launch

@@ -1,0 +1,119 @@
+"""Puts a launch beside a map for a page: verdicts, the truth of every test, and what would help."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from specmap.codemap.condition import Atom, atoms_of
+from specmap.codemap.explanation import Alternative
+from specmap.codemap.graph import Phase
+from specmap.codemap.outcome import CYCLE, Outcome, TermSource, TermValue
+from specmap.codemap.source import canonical
+from specmap.codemap.verdict import PhaseName, Verdict
+from specmap.launched import Prepared
+from specmap.report.page.phases import ends_of
+from specmap.report.page.subject import Subject
+
+if TYPE_CHECKING:
+    from specmap.scan.launch.evaluator import Evaluator
+    from specmap.verdicts.phases import Judge
+    from specmap.verdicts.words import VerdictWords
+
+
+def with_launch(subject: Subject, prepared: Prepared) -> Subject:
+    """Return a side with the outcome of a launch, and what it makes of every test."""
+    outcome = replace(prepared.judged(), partial=subject.partial)
+    evaluator = _judging(prepared, outcome)
+    court = _court(prepared, evaluator)
+    chosen = {worker.id for worker in outcome.workers}
+    values = {
+        (worker.id, phase.name): _values(court, phase)
+        for worker in subject.codemap.workers
+        if worker.id in chosen
+        for phase in worker.phases
+    }
+    return replace(
+        subject, outcome=outcome, values=values, size_test=court.truths.size_test,
+        changes=_alternatives(prepared, evaluator, outcome),
+    )  # fmt: skip
+
+
+def _judging(prepared: Prepared, outcome: Outcome) -> Evaluator:
+    """Return the settings that the outcome rests on: assumed models may not fit the launch."""
+    fits = outcome.refusal is not None or prepared.evaluator.facts().refused is None
+    return prepared.evaluator if fits else prepared.sure
+
+
+def _court(prepared: Prepared, evaluator: Evaluator) -> Judge:
+    from specmap.verdicts.outcome import court_of
+
+    least = prepared.question.least if evaluator is prepared.evaluator else ()
+    return court_of(evaluator, prepared.words, prepared.question.batch, least)
+
+
+def _values(court: Judge, phase: Phase) -> tuple[tuple[Atom, TermValue], ...]:
+    court.truths.phase = phase.name
+    return tuple((atom, court.truths.value(atom)) for atom in _atoms(phase))
+
+
+def _atoms(phase: Phase) -> list[Atom]:
+    """Return the tests of a phase's ends, each at each of its places."""
+    found = {(a, a.span): a for term in ends_of(phase).values() for a in atoms_of(term)}
+    return list(found.values())
+
+
+def without_launch(subject: Subject) -> Subject:
+    """Say what a steady batch makes of the tests; everything else is open."""
+    from specmap.verdicts.words import load_words
+
+    words = load_words()
+    values = {
+        (worker.id, phase.name): tuple(
+            (atom, _assumed(words, phase.name, atom)) for atom in _atoms(phase)
+        )
+        for worker in subject.codemap.workers
+        for phase in worker.phases
+    }
+    return replace(
+        subject, values=values, size_test=lambda atom: words.sizes.get(canonical(atom.text))
+    )
+
+
+def _assumed(words: VerdictWords, phase: PhaseName, atom: Atom) -> TermValue:
+    text = canonical(atom.text)
+    taken = None if text in words.sizes else words.assumption(phase, text)
+    if taken is not None:
+        note = words.reasons[taken.key]
+        return TermValue(atom.text, atom.span, taken.value, TermSource.ASSUMED, note)
+    source = TermSource.SIZE if text in words.sizes else TermSource.UNKNOWN
+    return TermValue(atom.text, atom.span, None, source)
+
+
+def _alternatives(
+    prepared: Prepared, evaluator: Evaluator, outcome: Outcome
+) -> Mapping[PhaseName, tuple[Alternative, ...]]:
+    """Return what would give back the graph of the decode phases that lost it, verify first."""
+    from specmap.why.changes import Setup, alternatives
+
+    lost = [
+        phase
+        for phase in (outcome.worker.phases if outcome.worker is not None else ())
+        if phase.name in CYCLE and phase.could_replay and phase.verdict is Verdict.EAGER
+    ]
+    facts = evaluator.facts().facts
+    setup = Setup(
+        prepared.codemap,
+        prepared.words,
+        prepared.question.batch,
+        evaluator.inputs,
+        frozenset(facts),
+        prepared.fresh,
+    )
+    found: dict[PhaseName, tuple[Alternative, ...]] = {}
+    for phase in sorted(lost, key=lambda phase: phase.name is not PhaseName.VERIFY):
+        found[phase.name] = alternatives(setup, facts, phase, ())
+        if not found[phase.name]:
+            break  # one search in vain is long enough
+    return found

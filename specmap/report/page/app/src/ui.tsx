@@ -1,0 +1,142 @@
+// Small pieces that every section uses.
+import type { ComponentChildren } from "preact";
+import { useId } from "preact/hooks";
+
+/** Sign and class of each verdict word; the word itself is always shown beside the sign. */
+export const VERDICTS: Record<string, { sign: string; css: string; says: string }> = {
+  GRAPH: { sign: "●", css: "graph", says: "replays a CUDA graph" },
+  PIECEWISE: { sign: "◐", css: "piecewise", says: "replays piecewise or breakable graphs" },
+  EAGER: { sign: "▲", css: "eager", says: "runs eager, kernel by kernel" },
+  NOT_RUN: { sign: "–", css: "not_run", says: "does not run" },
+  UNKNOWN: { sign: "?", css: "unknown", says: "could not be decided" },
+  depends: { sign: "◇", css: "depends", says: "depends on what is not given" },
+  PARTIAL: { sign: "◑", css: "depends", says: "part graph, part eager" },
+  mixed: { sign: "◧", css: "depends", says: "not the same in all passes" },
+  CAPTURE: { sign: "◎", css: "not_run", says: "a graph was being captured" },
+  "not exercised": { sign: "–", css: "not_run", says: "no such pass in the run" },
+};
+
+export function verdictLook(word: string): { sign: string; css: string; says: string } {
+  return VERDICTS[word] ?? { sign: "?", css: "unknown", says: "" };
+}
+
+export function Chip({ word, changed }: { word: string | null; changed?: boolean }) {
+  if (!word) return <span class="soft">–</span>;
+  const look = verdictLook(word);
+  return (
+    <span class={`chip ${look.css}${changed ? " changed" : ""}`} title={look.says}>
+      <span class="sign" aria-hidden="true">
+        {look.sign}
+      </span>
+      {word}
+    </span>
+  );
+}
+
+/** A section of the page, with its heading and a line beside it. */
+export function Section(props: { id: string; title: string; note?: ComponentChildren; children: ComponentChildren }) {
+  return (
+    <section id={props.id} aria-labelledby={`${props.id}-title`}>
+      <header>
+        <h2 id={`${props.id}-title`}>{props.title}</h2>
+        {props.note && <p>{props.note}</p>}
+      </header>
+      {props.children}
+    </section>
+  );
+}
+
+/** The one line of a section that has nothing to show: why, and how to get it. */
+export function None({ children }: { children: ComponentChildren }) {
+  return <p class="none">{children}</p>;
+}
+
+/** A box that scrolls by itself, and that the keyboard can reach for that. */
+export function Scroll({ label, children }: { label: string; children: ComponentChildren }) {
+  return (
+    <div class="scroll" role="region" aria-label={label} tabIndex={0}>
+      {children}
+    </div>
+  );
+}
+
+/** A labelled choice of one of several. */
+export function Choice<T extends string>(props: {
+  label: string;
+  value: T;
+  options: readonly (readonly [T, string])[];
+  onChange: (value: T) => void;
+}) {
+  const id = useId();
+  return (
+    <label for={id}>
+      {props.label}
+      <select id={id} value={props.value} onChange={(event) => props.onChange(event.currentTarget.value as T)}>
+        {props.options.map(([value, text]) => (
+          <option key={value} value={value}>
+            {text}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+/** Buttons of which one is pressed. */
+export function Buttons<T extends string>(props: {
+  label: string;
+  value: T;
+  options: readonly (readonly [T, ComponentChildren])[];
+  onChange: (value: T) => void;
+}) {
+  return (
+    <span class="group" role="group" aria-label={props.label}>
+      {props.options.map(([value, text]) => (
+        <button key={value} type="button" aria-pressed={value === props.value} onClick={() => props.onChange(value)}>
+          {text}
+        </button>
+      ))}
+    </span>
+  );
+}
+
+/** Lines of source with their numbers; `here` marks one of them. */
+export function Source(props: { lines: readonly string[]; start: number; here?: number | readonly number[]; label: string }) {
+  const marked = new Set(typeof props.here === "number" ? [props.here] : props.here ?? []);
+  return (
+    <pre class="source" tabIndex={0} role="region" aria-label={props.label}>
+      {props.lines.map((line, index) => {
+        const at = props.start + index;
+        return (
+          <span key={at} class={marked.has(at) ? "row here" : "row"}>
+            <span class="at">{at}</span>
+            {line + "\n"}
+          </span>
+        );
+      })}
+    </pre>
+  );
+}
+
+/** A unified diff; the signs stay, so that colour is not alone. */
+export function Diff({ text, label }: { text: string; label: string }) {
+  const kind = (line: string) =>
+    /^(\+\+\+|---|@@)/.test(line) ? "hunk" : line.startsWith("+") ? "plus" : line.startsWith("-") ? "minus" : "";
+  return (
+    <pre class="source" tabIndex={0} role="region" aria-label={label}>
+      {text.replace(/\n$/, "").split("\n").map((line, index) => (
+        <span key={index} class={`row ${kind(line)}`}>
+          {line + "\n"}
+        </span>
+      ))}
+    </pre>
+  );
+}
+
+export function count(number: number): string {
+  return number.toLocaleString("en-US");
+}
+
+export function plural(number: number, word: string): string {
+  return `${count(number)} ${word}${number === 1 ? "" : "s"}`;
+}

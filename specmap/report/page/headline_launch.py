@@ -1,0 +1,138 @@
+"""The headline of a launch: what the release's own code makes of the command."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from specmap.codemap.explanation import Alternative, SettingChange
+from specmap.codemap.launch import Plain
+from specmap.codemap.outcome import CYCLE, Outcome, PhaseOutcome, WorkerOutcome
+from specmap.codemap.verdict import PhaseName, Verdict
+from specmap.report.page.phases import said
+from specmap.report.page.sentence import SHOWN, Headline, explained, listed, sentence
+from specmap.report.page.subject import Subject
+
+
+def of_launch(subject: Subject, outcome: Outcome) -> Headline:
+    """Return what a launch says."""
+    if outcome.refusal is not None:
+        made = Headline("bad", f"The server refuses to start: {outcome.refusal.message}.")
+        made.because.append(("what is raised", outcome.refusal.span))
+        return made
+    if not outcome.workers:
+        return Headline("warn", "No speculative worker runs: the command does not speculate.")
+    worker = outcome.worker
+    if worker is None:
+        return _candidates(outcome)
+    failing = [concern for concern in outcome.concerns if concern.failing]
+    made = _of_worker(worker, outcome, subject)
+    if made.level == "ok" and failing:
+        made = Headline("warn", f"{sentence(failing[0].message)}.")
+    unmet = [e for e in outcome.expectations if not e.met]
+    if unmet and made.level != "bad":
+        first = unmet[0]
+        made = Headline("bad", f"{first.phase} was expected {first.expected} and is {first.found}.")
+    told = made.text.rstrip(".").lower()
+    made.because += [(c.message, c.span) for c in failing if sentence(c.message).lower() != told]
+    return made
+
+
+def changes(made: Headline, subject: Subject) -> None:
+    """Say which settings would bring a graph back, as the release's own code has it."""
+    helped: dict[str, list[str]] = {}
+    for phase, found in subject.changes.items():
+        for alternative in found:
+            helped.setdefault(_change(alternative), []).append(phase.value)
+        if not found:
+            text = f"{phase}: no change of settings that was tried brings the graph back"
+            made.because.append((text, None))
+    made.todo += [f"{change} for {listed(phases)}" for change, phases in helped.items()]
+
+
+def _of_worker(worker: WorkerOutcome, outcome: Outcome, subject: Subject) -> Headline:
+    size = outcome.batch_size or 1
+    cycle = [p for p in worker.phases if p.name in CYCLE and p.verdict is not Verdict.NOT_RUN]
+    eager = [p for p in cycle if p.verdict is Verdict.EAGER]
+    lost = [p for p in eager if p.could_replay]
+    never = [p for p in eager if not p.could_replay]
+    if lost:
+        made = _lost(worker, lost, size)
+        changes(made, subject)
+    elif any(p.name is PhaseName.VERIFY for p in never):
+        made = _without(worker, never, "bad")
+    elif any(p.verdict is Verdict.UNKNOWN for p in cycle):
+        return _unknown(worker, cycle, outcome)
+    elif never:
+        made = _without(worker, never, "warn")
+    else:
+        return _good(worker, cycle, size)
+    explained(made, subject, worker.name, [p.name for p in eager])
+    return made
+
+
+def _candidates(outcome: Outcome) -> Headline:
+    names = ", ".join(worker.name for worker in outcome.workers[:SHOWN])
+    made = Headline("unknown", f"It is not known which worker runs: {names} may.")
+    made.because += [(said(t), t.span) for w in outcome.workers for t in w.open_terms[:1]]
+    made.todo += [f"settle {what}" for what in outcome.missing[:SHOWN]]
+    return made
+
+
+def _lost(worker: WorkerOutcome, lost: Sequence[PhaseOutcome], size: int) -> Headline:
+    names = listed([phase.name.value for phase in lost])
+    verb = "runs" if len(lost) == 1 else "run"
+    made = Headline(
+        "bad", f"{names} of {worker.name} {verb} eager at a batch of {size}, though a graph could "
+        "replay.",
+    )  # fmt: skip
+    for phase in lost:
+        made.because += [(f"{phase.name}: {said(t)}", t.span) for t in phase.deciding[:2]]
+    return made
+
+
+def _without(worker: WorkerOutcome, never: Sequence[PhaseOutcome], level: str) -> Headline:
+    """Say which phases no setting brings under a graph."""
+    names = listed([phase.name.value for phase in never])
+    verb = "has" if len(never) == 1 else "have"
+    made = Headline(
+        level,
+        f"{names} of {worker.name} {verb} no way to a graph in this source, whatever the settings.",
+    )
+    made.because += [(f"{phase.name} runs eager here", phase.span) for phase in never]
+    return made
+
+
+def _unknown(worker: WorkerOutcome, cycle: Sequence[PhaseOutcome], outcome: Outcome) -> Headline:
+    unknown = [phase for phase in cycle if phase.verdict is Verdict.UNKNOWN]
+    names = listed([phase.name.value for phase in unknown])
+    verb = "replays" if len(unknown) == 1 else "replay"
+    made = Headline("unknown", f"It is not known whether {names} of {worker.name} {verb} a graph.")
+    for phase in unknown:
+        made.because += [(f"{phase.name}: {said(t)}", t.span) for t in phase.open_terms[:2]]
+        made.because += [(f"{phase.name}: {phase.note}", None)] if phase.note else []
+    made.todo += [f"settle {what}" for what in outcome.missing[:SHOWN]]
+    return made
+
+
+def _good(worker: WorkerOutcome, cycle: Sequence[PhaseOutcome], size: int) -> Headline:
+    names = [phase.name.value for phase in cycle]
+    if not names:
+        return Headline("warn", f"{worker.name} runs no forward in its decode cycle.")
+    verb = "replays its graph" if len(names) == 1 else "replay their graphs"
+    return Headline(
+        "ok", f"Nothing is wrong: {listed(names)} of {worker.name} {verb} at a batch of {size}."
+    )
+
+
+def _change(alternative: Alternative) -> str:
+    return f"{' and '.join(map(_one, alternative.changes))} gives {alternative.verdict}"
+
+
+def _one(change: SettingChange) -> str:
+    if change.removed:
+        return f"leaving out {change.name}={_value(change.old)}"
+    return f"{change.name}={_value(change.new)}"
+
+
+def _value(value: Plain) -> str:
+    return value if isinstance(value, str) else repr(value)

@@ -1,0 +1,301 @@
+"""Composes a page: what scan, lint, fix and trace say of one tree or run, or of two."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from specmap import pipeline
+from specmap.codemap.event import Run, RunProblem
+from specmap.errors import SpecmapError, TraceError
+from specmap.judged import with_launch, without_launch
+from specmap.launched import Launch
+from specmap.report.page.subject import Subject
+from specmap.report.page.timeline import Recording
+
+if TYPE_CHECKING:
+    from specmap.codemap.event import Pass
+    from specmap.codemap.remedy import Attempt
+    from specmap.trace.cycles import Cycle
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a page is asked to show.
+
+    ``targets`` are one or two trees or folders of runs; none stands for the tree of ``run``,
+    the installed SGLang, or the newest release. With ``fix`` the rewrites are tried and
+    proven, which takes as long as ``specmap fix``.
+    """
+
+    targets: tuple[str, ...] = ()
+    run: Path | None = None
+    launch: Launch | None = None
+    fix: bool = False
+    platform: str | None = None
+    use_cache: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """A page, and what its exit code rests on: ``failing`` findings, ``blind`` faults."""
+
+    content: bytes
+    label: str
+    failing: bool
+    blind: tuple[str, ...] = ()
+
+
+def report(request: Request, progress: pipeline.Progress | None = None) -> Reported:
+    """Build the page.
+
+    Raises:
+        SpecmapError: a target, a run, the launch or an option cannot be used.
+    """
+    from specmap.report.page.html import render
+
+    asked = _asked(request)
+    _check(request.launch)
+    with ExitStack() as stack:
+        sides = [_side(one, request, stack, progress) for one in asked]
+        content = render(sides, _changes(sides))
+    return Reported(
+        content,
+        "-".join(side.label for side in sides),
+        any(_failing(side) for side in sides),
+        tuple(text for side in sides for text in _blind(side)),
+    )
+
+
+def _check(launch: Launch | None) -> None:
+    """Read all of a launch that needs no tree, so that a slip is told before a scan.
+
+    Raises:
+        SpecmapError: see ``launched.check``.
+    """
+    from specmap.launched import check
+    from specmap.scan.vocabulary import load_vocabulary
+
+    if launch is not None and launch.text:
+        check(load_vocabulary(), launch)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """One side: a tree, a run, or a run and the tree that it is compared with."""
+
+    target: str | None
+    run: Path | None = None
+
+
+def _asked(request: Request) -> tuple[_Asked, ...]:
+    if len(request.targets) == 2 and request.run is not None:
+        raise SpecmapError("--run belongs to one target; name the run's folder as A or B instead")
+    if request.run is not None:
+        return (_Asked(request.targets[0] if request.targets else None, request.run),)
+    sides = tuple(
+        _Asked(None, Path(name)) if is_run(name) else _Asked(name) for name in request.targets
+    )
+    return sides or (_Asked(None),)
+
+
+def is_run(name: str) -> bool:
+    """Whether a name is that of a recorded run's folder."""
+    from specmap.trace.read import PLAN
+
+    return (Path(name) / PLAN).is_file()
+
+
+def _side(
+    asked: _Asked, request: Request, stack: ExitStack, progress: pipeline.Progress | None
+) -> Subject:
+    """Return one side; its tree stays until ``stack`` is closed."""
+    from specmap.review import Request as LintRequest
+    from specmap.review import lint_resolved
+    from specmap.verdicts.words import load_words
+
+    run, recordings = _read_run(asked.run) if asked.run is not None else (None, {})
+    target, platform = asked.target, request.platform or "cuda"
+    if asked.run is not None:
+        target, platform = _tree_of(asked.run, target, request.platform)
+    tree = stack.enter_context(
+        pipeline.resolved(target, use_cache=request.use_cache, progress=progress)
+    )
+    codemap = pipeline.scan_resolved(tree, platform=platform, progress=progress)
+    review = lint_resolved(tree, LintRequest(target, platform=platform), progress, codemap)
+    subject = Subject(
+        limits=load_words().limits,
+        label=asked.run.resolve().name if asked.run is not None else codemap.target,
+        codemap=codemap,
+        source=review.source,
+        values={},
+        size_test=lambda atom: None,
+        partial=review.unread,
+        lint=review.report,
+    )
+    if progress is not None:
+        progress("judge the launch", 0, 0)
+    subject = _judged(subject, tree, request, run)
+    if run is not None and asked.run is not None:
+        subject = _with_run(replace(subject, recordings=recordings), asked.run, run)
+    return _with_rewrites(subject, target, request, platform, progress)
+
+
+# The launch
+
+
+def _judged(
+    subject: Subject, tree: pipeline.Resolved, request: Request, run: Run | None
+) -> Subject:
+    """Add the outcome of the launch that was given, or of the one that the run shows."""
+    from specmap.launched import ready
+    from specmap.scan.launch.library import Library
+    from specmap.scan.vocabulary import load_vocabulary
+
+    vocabulary = load_vocabulary()
+    library = Library(tree.checkout.root, vocabulary.package)
+    codemap, given = subject.codemap, request.launch
+    if given is not None and given.text:
+        return with_launch(subject, ready(codemap, library, vocabulary, given))
+    if given is not None and run is None:
+        raise SpecmapError(
+            "these options need a launch: --args or --args-file, or a recorded run with --run"
+        )
+    why = ""
+    for launch in _launches(run, tree, given):
+        try:
+            return with_launch(subject, ready(codemap, library, vocabulary, launch))
+        except SpecmapError as error:
+            why = why or f"the launch of the run could not be judged: {error}"
+    return without_launch(replace(subject, notes=(why,) if why else ()))
+
+
+def _launches(run: Run | None, tree: pipeline.Resolved, given: Launch | None) -> Iterator[Launch]:
+    """Yield how the server of a run was launched, with what the caller adds to it."""
+    from specmap.recorded import launches
+
+    stated = given or Launch("")
+    added = {
+        name: value
+        for name in ("gpu_memory", "sm", "tp", "batch", "concurrency", "expect", "env")
+        if (value := getattr(stated, name))
+    }
+    models = (stated.model_config, stated.draft_config)
+    if run is not None:
+        for launch in launches(run, str(tree.checkout.root), True, models):
+            yield replace(launch, **added)
+
+
+# The run
+
+
+def _read_run(folder: Path) -> tuple[Run, Mapping[str, Recording]]:
+    """Read a run once: its figures, and the columns of its timeline."""
+    from specmap.traced import read_whole
+
+    found: dict[str, Recording] = defaultdict(Recording)
+
+    def keep(name: str, cycle: Cycle, passes: list[Pass]) -> None:
+        found[name].add(cycle.number, cycle.start_ns, cycle.entry_ns, cycle.size, passes)
+
+    run, unlike = read_whole(folder, keep)
+    for rank in run.ranks:
+        found[rank.name].clock = rank.host
+        found[rank.name].diverges = unlike.get(rank.name, ())
+    return run, {rank.name: found[rank.name] for rank in run.ranks}
+
+
+def _tree_of(folder: Path, target: str | None, platform: str | None) -> tuple[str, str]:
+    """Return the tree that a run is of, and the platform that it was scanned for."""
+    from specmap.recorded import Question, tree_of
+    from specmap.trace.read import load_plan
+
+    named, scanned = tree_of(folder, Question(target))
+    release = load_plan(folder).release
+    if named is None and release is None:
+        raise TraceError(f"{str(folder)!r} does not say which tree it is of; name it as TARGET")
+    return named or f"sglang=={release}", platform or scanned
+
+
+def _with_run(subject: Subject, folder: Path, run: Run) -> Subject:
+    """Put the run beside the source.
+
+    Raises:
+        TraceError: the run is of another release than the tree.
+    """
+    from specmap.join import joined
+
+    codemap = subject.codemap
+    if codemap.release and run.release and codemap.release != run.release:
+        raise TraceError(
+            f"the run is of SGLang {run.release} and {codemap.target} is {codemap.release}; "
+            "name the tree that ran"
+        )
+    compared = joined(run, codemap, subject.outcome)
+    return replace(
+        subject,
+        run=replace(compared, notes=(*compared.notes, *subject.notes)),
+        run_name=folder.resolve().name,
+    )
+
+
+# Rewrites, changes, and the exit code
+
+
+def _with_rewrites(
+    subject: Subject,
+    target: str | None,
+    request: Request,
+    platform: str,
+    progress: pipeline.Progress | None,
+) -> Subject:
+    from specmap.fix.catalogue import CATALOGUE
+    from specmap.fix.patches import diff
+    from specmap.fixed import Request as FixRequest
+    from specmap.fixed import fix_tree
+
+    subject = replace(subject, rewrites=CATALOGUE)
+    if not request.fix:
+        return subject
+    # What is not proven is made too, so that its diff can be shown.
+    asked = FixRequest(target, unsafe=True, platform=platform, use_cache=request.use_cache)
+    fixed = fix_tree(asked, progress)
+
+    def shown(attempt: Attempt) -> str:
+        return diff(attempt.before, attempt.after, fixed.prefix)
+
+    return replace(subject, fix=fixed.report, diff=shown)
+
+
+def _changes(sides: Sequence[Subject]) -> list[tuple[str, list[str]]]:
+    """Return what two sources differ in, as ``specmap diff`` says it."""
+    from specmap.compare.diff import compare_maps
+    from specmap.report.diff_text import sections
+
+    if len(sides) != 2 or sides[0].codemap.target == sides[1].codemap.target:
+        return []
+    return list(sections(compare_maps(sides[0].codemap, sides[1].codemap), everything=True))
+
+
+def _failing(side: Subject) -> bool:
+    outcome, run = side.outcome, side.run
+    return (run is not None and run.failing) or (outcome is not None and outcome.findings)
+
+
+def _blind(side: Subject) -> Iterator[str]:
+    """Yield what keeps a side from saying what it should."""
+    from specmap.launched import undecided
+
+    if side.partial:
+        yield side.partial
+    if side.lint is not None:
+        yield from (f"rule {c.rule} failed, {c.place}: {c.message}" for c in side.lint.crashes)
+    if side.run is not None:
+        problems = (RunProblem.NO_CYCLE,)
+        yield from (f.message for f in side.run.findings if f.problem in problems)
+    elif side.outcome is not None and not side.outcome.findings:
+        yield from filter(None, (undecided(side.outcome),))

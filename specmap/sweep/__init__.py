@@ -1,0 +1,1 @@
+"""A launch over a grid of settings: cells, and their rank by recorded runs."""

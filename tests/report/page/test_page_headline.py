@@ -1,0 +1,244 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from specmap.codemap.event import Run, RunFinding, RunProblem, SizeCount, State
+from specmap.codemap.explanation import Alternative, SettingChange
+from specmap.codemap.finding import LintReport
+from specmap.codemap.outcome import Outcome, PhaseOutcome, WorkerOutcome
+from specmap.codemap.verdict import PhaseName, Verdict
+from specmap.fix.catalogue import CATALOGUE
+from specmap.report.page.headline import headline
+from tests.report.page.subjects import lint, subject
+from tests.report.sample_outcome import REFUSAL, outcome
+from tests.report.sample_run import EAGER_VERIFY, PREFILL, RUN, RUNNER, phase, rank
+
+
+def judged(**verdicts: Verdict) -> Outcome:
+    """Return a launch without concerns whose decode phases have these verdicts."""
+    (worker,) = outcome().workers
+    phases = tuple(_phase(worker, PhaseName(name), found) for name, found in verdicts.items())
+    return replace(
+        outcome(), batch_size=None, workers=(replace(worker, phases=phases),), concerns=(),
+        expectations=(),
+    )  # fmt: skip
+
+
+def _phase(worker: WorkerOutcome, name: PhaseName, verdict: Verdict) -> PhaseOutcome:
+    like = worker.phases[1 if verdict is Verdict.UNKNOWN else 0]
+    return replace(like, name=name, verdict=verdict)
+
+
+def test_without_a_launch_conditions_are_open_and_the_facts_are_named() -> None:
+    made = headline(subject())
+    assert made.level == "unknown"
+    assert made.text.startswith("Open until a launch is given: ")
+    assert "--args" in made.todo[0]
+    asked = [text for text, span in made.because if span is not None]
+    assert "2 phases ask for self.graph_runner" in asked
+
+
+def test_a_launch_under_graphs_has_nothing_wrong() -> None:
+    made = headline(subject(outcome=judged(draft=Verdict.GRAPH, verify=Verdict.GRAPH)))
+    assert (made.level, made.todo) == ("ok", [])
+    assert made.text == (
+        "Nothing is wrong: draft and verify of EAGLEWorkerV2 replay their graphs at a batch of 1."
+    )
+
+
+def test_a_lost_graph_is_named_with_its_test_and_what_brings_it_back() -> None:
+    back = Alternative((SettingChange("cuda_graph_max_bs", 2, 4),), Verdict.GRAPH)
+    one = subject(
+        outcome=judged(draft=Verdict.GRAPH, verify=Verdict.EAGER),
+        changes={PhaseName.VERIFY: (back,), PhaseName.DRAFT: (back,)},
+    )
+    made = headline(one)
+    assert made.level == "bad"
+    assert made.text == (
+        "verify of EAGLEWorkerV2 runs eager at a batch of 1, though a graph could replay."
+    )
+    assert made.todo == ["cuda_graph_max_bs=4 gives GRAPH for verify and draft"]
+    assert made.because[0][0] == (
+        "verify: cuda_graph_bs <= self.max_bs is false, bs 4 > largest captured 2"
+    )
+
+
+def test_where_no_setting_helps_that_is_said() -> None:
+    one = subject(outcome=judged(verify=Verdict.EAGER), changes={PhaseName.VERIFY: ()})
+    made = headline(one)
+    assert made.todo == []
+    assert made.because[-1][0] == (
+        "verify: no change of settings that was tried brings the graph back"
+    )
+
+
+def test_a_verify_that_has_no_way_to_a_graph_is_bad_whatever_the_others_do() -> None:
+    one = judged(draft=Verdict.GRAPH, verify=Verdict.EAGER)
+    (worker,) = one.workers
+    phases = tuple(replace(p, could_replay=p.name is PhaseName.DRAFT) for p in worker.phases)
+    found = coverage(worker.name, PhaseName.VERIFY)
+    made = headline(
+        subject(
+            outcome=replace(one, workers=(replace(worker, phases=phases),)),
+            lint=found, rewrites=CATALOGUE,
+        )
+    )  # fmt: skip
+    assert made.level == "bad"
+    assert made.text == (
+        "verify of EAGLEWorkerV2 has no way to a graph in this source, whatever the settings."
+    )
+    assert "SPM105: verify goes past the runner" in [text for text, _ in made.because]
+    assert made.todo == ["see whether a rewrite brings the graph back: specmap fix --select SPM105"]
+
+
+def test_a_draft_without_a_graph_is_a_warning() -> None:
+    one = judged(draft=Verdict.EAGER, verify=Verdict.GRAPH)
+    (worker,) = one.workers
+    phases = tuple(replace(p, could_replay=p.name is PhaseName.VERIFY) for p in worker.phases)
+    made = headline(subject(outcome=replace(one, workers=(replace(worker, phases=phases),))))
+    assert (made.level, made.text) == (
+        "warn",
+        "draft of EAGLEWorkerV2 has no way to a graph in this source, whatever the settings.",
+    )
+
+
+def test_a_tree_whose_verify_never_replays_needs_no_launch_to_be_bad() -> None:
+    codemap = subject().codemap
+    workers = tuple(
+        replace(
+            w, phases=tuple(
+                replace(p, verdict=Verdict.EAGER) if p.name is PhaseName.VERIFY else p
+                for p in w.phases
+            ),
+        )
+        if w.name == "EAGLEWorker" else w
+        for w in codemap.workers
+    )  # fmt: skip
+    made = headline(
+        subject(
+            codemap=replace(codemap, workers=workers),
+            lint=coverage("EAGLEWorker", PhaseName.VERIFY),
+        )
+    )
+    assert made.level == "bad"
+    assert made.text == "verify of EAGLEWorker never replays, whatever the launch."
+    assert "SPM105: verify goes past the runner" in [text for text, _ in made.because]
+
+
+def coverage(worker: str, name: PhaseName) -> LintReport:
+    """Return one finding about the graph of a phase."""
+    report = lint("verify goes past the runner")
+    first = replace(
+        report.findings[0],
+        rule=replace(report.findings[0].rule, id="SPM105", topic="graph-coverage"),
+        match=replace(report.findings[0].match, workers=(f"f.py::{worker}",), phases=(name,)),
+    )
+    return replace(report, findings=(first,))
+
+
+def test_what_is_not_known_is_said_with_what_would_settle_it() -> None:
+    made = headline(subject(outcome=judged(draft=Verdict.GRAPH, verify=Verdict.UNKNOWN)))
+    assert made.level == "unknown"
+    assert made.text == "It is not known whether verify of EAGLEWorkerV2 replays a graph."
+    assert made.todo == ["settle model config (--model-config)"]
+    assert made.because[0][0].endswith("is not known (needs model config)")
+
+
+@pytest.mark.parametrize(
+    ("found", "level", "text"),
+    [
+        (outcome(refusal=REFUSAL), "bad", "The server refuses to start: no tree here."),
+        (
+            replace(outcome(), workers=(), concerns=()), "warn",
+            "No speculative worker runs: the command does not speculate.",
+        ),
+        (
+            replace(judged(verify=Verdict.GRAPH), concerns=outcome().concerns), "warn",
+            "Admission 48 > 2.",
+        ),
+        (
+            replace(judged(verify=Verdict.GRAPH), expectations=outcome().expectations), "bad",
+            "verify was expected GRAPH and is EAGER.",
+        ),
+        (
+            replace(outcome(), workers=tuple(
+                replace(w, certain=False, name=n) for w in outcome().workers for n in ("A", "B")
+            )), "unknown",
+            "It is not known which worker runs: A, B may.",
+        ),
+    ],
+)  # fmt: skip
+def test_launches_that_end_otherwise(found: Outcome, level: str, text: str) -> None:
+    made = headline(subject(outcome=found))
+    assert (made.level, made.text) == (level, text)
+
+
+def test_a_run_with_an_eager_rank_says_so_first() -> None:
+    made = headline(subject(run=RUN, outcome=judged(verify=Verdict.GRAPH)))
+    assert made.level == "bad"
+    assert made.text.startswith("Rank tp 1 ran verify eager while others replayed it")
+    assert ("verify: bs 4 > largest captured 2", RUNNER) in made.because
+
+
+def test_a_limit_below_the_batches_that_ran_eager_is_named() -> None:
+    ran = replace(EAGER_VERIFY, sizes=(
+        SizeCount(2, State.GRAPH, 16), SizeCount(3, State.EAGER, 4), SizeCount(4, State.EAGER, 70),
+    ))  # fmt: skip
+    one = replace(rank(0, phase("draft"), ran), arguments={"cuda_graph_max_bs": 2, "other": 1})
+    run = replace(RUN, ranks=(one,))
+    made = headline(subject(run=run, limits=("cuda_graph_max_bs",)))
+    assert made.todo == [
+        "cuda_graph_max_bs is 2 and batches of 3 to 4 ran eager: raise it to 4, or admit fewer "
+        "requests"
+    ]
+    captured = replace(one, arguments={"cuda_graph_max_bs": 3})
+    made = headline(subject(run=replace(RUN, ranks=(captured,)), limits=("cuda_graph_max_bs",)))
+    assert made.todo == [], "a batch of 3 ran eager though it is within the limit"
+
+
+def healthy(*findings: RunFinding) -> Run:
+    phases = (PREFILL, phase("draft"), phase("verify"), phase("draft_extend"))
+    return replace(RUN, ranks=(rank(0, *phases),), findings=findings)
+
+
+def test_a_healthy_run_has_nothing_wrong_with_its_graphs() -> None:
+    made = headline(subject(run=healthy()))
+    assert (made.level, made.todo) == ("ok", [])
+    assert made.text == (
+        "Nothing is wrong with the graphs: they replayed for draft in 90 of 90 passes, verify in "
+        "90 of 90 passes, draft_extend in 90 of 90 passes."
+    )
+    # What the cycle costs instead: SGLang's accept length is 621 tokens of 270 requests.
+    assert [text for text, _ in made.because] == [
+        "a decode cycle takes 4.70 ms and yields 2.30 tokens a request",
+        ".item() (removable) waits 100 us a cycle",
+    ]
+
+
+def test_some_eager_passes_are_not_called_healthy() -> None:
+    mixed = replace(phase("verify"), counts={State.GRAPH: 80, State.EAGER: 10})
+    made = headline(subject(run=replace(healthy(), ranks=(rank(0, mixed),))))
+    assert made.level == "warn"
+    assert made.text == "Some passes ran eager; graphs replayed for verify in 80 of 90 passes."
+
+
+def test_a_run_that_saw_nothing_is_not_called_healthy() -> None:
+    blind = RunFinding(RunProblem.NO_CYCLE, "no decode cycle was seen")
+    made = headline(subject(run=healthy(blind)))
+    assert made.level == "unknown"
+    assert "no decode cycle was seen" in made.text
+    assert headline(subject(run=replace(RUN, ranks=(), findings=()))).level == "unknown"
+
+
+def test_a_partial_map_is_never_ok() -> None:
+    one = subject(outcome=judged(verify=Verdict.GRAPH), partial="the map is partial, not read: x")
+    made = headline(one)
+    assert made.level == "unknown"
+    assert ("the map is partial, not read: x", None) in made.because
+
+
+def test_findings_of_lint_stand_behind_the_sentence() -> None:
+    made = headline(subject(lint=lint()))
+    assert not any("lint" in text for text, _ in made.because), "a warning is no error"

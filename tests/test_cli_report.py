@@ -1,0 +1,126 @@
+"""The verb report on the command line."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from specmap import cli
+from tests.report.page.shapes import wrong
+from tests.report.page.subjects import unpacked
+from tests.review_tree import LAST_LINE, SYNC, VERIFY, edit, plant
+from tests.trace.recorded import MAX_BS_2, write_pair
+
+Run = Callable[..., tuple[int | str | None, str, str]]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run a command line in a folder with two trees; return exit code, output and errors."""
+    plant(tmp_path / "clean")
+    edit(plant(tmp_path / "bad"), VERIFY, (LAST_LINE, SYNC + LAST_LINE))
+
+    def command(*arguments: str) -> tuple[int | str | None, str, str]:
+        monkeypatch.setattr(sys, "argv", ["specmap", *arguments])
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+        captured = capsys.readouterr()
+        return stopped.value.code, captured.out, captured.err
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SPECMAP_CACHE_DIR", str(tmp_path / "cache"))
+    return command
+
+
+def recorded(folder: Path) -> Path:
+    """Write a run that was recorded on a GPU."""
+    folder.mkdir()
+    MAX_BS_2.write(folder)
+    return folder
+
+
+def test_a_tree_alone_is_exit_code_0(run: Run) -> None:
+    code, out, err = run("report", "bad")
+    assert (code, out, err) == (0, "wrote output/report.html\n", "")
+    data, columns = unpacked(Path("output/report.html").read_bytes())
+    assert list(wrong(data, "Page")) == []
+    (side,) = data["sides"]
+    assert side["headline"]["level"] == "unknown"
+    assert [f["rule"] for f in side["findings"] if f["status"] == "new"] == ["SPM201"]
+    assert "SPM201" in side["rules"]
+    assert columns == b""
+
+
+def test_the_same_tree_gives_the_same_bytes(run: Run) -> None:
+    for name in ("one.html", "other.html"):
+        assert run("report", "clean", "-q", "-o", name) == (0, "", "")
+    assert Path("one.html").read_bytes() == Path("other.html").read_bytes()
+    assert run("report", "clean", "-o", "-", "--no-cache")[1].encode() == (
+        Path("one.html").read_bytes()
+    )
+
+
+def test_two_trees_stand_side_by_side(run: Run) -> None:
+    code, _, err = run("report", "clean", "bad", "-o", "compared.html")
+    assert (code, err) == (0, "")
+    data, _ = unpacked(Path("compared.html").read_bytes())
+    assert len(data["sides"]) == 2
+    assert [len(side["findings"]) for side in data["sides"]] == [0, 1]
+
+
+def test_a_run_that_lost_its_graph_is_exit_code_1(run: Run, tmp_path: Path) -> None:
+    recorded(tmp_path / "trace-1")
+    code, _, err = run("report", "clean", "--run", "trace-1", "-o", "run.html")
+    assert (code, err) == (1, "")
+    data, _ = unpacked(Path("run.html").read_bytes())
+    assert list(wrong(data, "Page")) == []
+    (side,) = data["sides"]
+    assert (side["label"], side["run"]["name"]) == ("trace-1", "trace-1")
+    assert side["headline"]["level"] == "bad"
+    assert "bs 4 > largest captured 2" in side["headline"]["text"]
+    (rank,) = side["run"]["ranks"]
+    assert rank["timeline"]["cycles"] == rank["cycles"]
+    assert rank["timeline"]["passes"] == sum(phase["passes"] for phase in rank["phases"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("a", "b", "c"), "one target, or two to compare; 3 were given"),
+        (("nowhere",), "'nowhere': no such folder; a target is a folder of a SGLang tree"),
+        (("clean", "--run", "nowhere"), "'nowhere' is no run: it has no plan.json; name the"),
+        (("clean", "bad", "--run", "x"), "--run belongs to one target; name the run's folder as"),
+        (("clean", "-o", "bad"), "--output 'bad' is a folder; name a file in it"),
+        (("clean", "-o", "clean/sglang/__init__.py/x.html"), "cannot write "),
+        (("clean", "--batch", "bs=4"), "these options need a launch: --args or --args-file, or a"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(
+    run: Run, arguments: tuple[str, ...], message: str
+) -> None:
+    code, out, err = run("report", *arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith("specmap: ") and err.count("\n") == 1
+    assert message in err
+    assert not Path("output").exists()
+
+
+def test_a_folder_that_is_a_run_is_shown_as_one(run: Run, tmp_path: Path) -> None:
+    """The run says which tree it is of; this one's is not there any more."""
+    write_pair(_made(tmp_path / "pair"))
+    (tmp_path / "pair/run.json").write_text('{"tree": "gone", "platform": "cuda"}', "utf-8")
+    code, _, err = run("report", "pair")
+    assert code == 2
+    assert "'gone': no such folder" in err
+    code, _, err = run("report", "clean", "--run", "pair", "-q")
+    assert (code, err) == (0, "")
+    data, _ = unpacked(Path("output/report.html").read_bytes())
+    assert [rank["tp"] for rank in data["sides"][0]["run"]["ranks"]] == [0, 1]
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder

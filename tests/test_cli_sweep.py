@@ -1,0 +1,93 @@
+"""The verb ``sweep`` on the command line: options, formats, exit codes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from specmap import cli
+from tests.sweep.tree import LAUNCH, sweepable
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return sweepable(tmp_path_factory.mktemp("sweep"))
+
+
+def specmap(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["specmap", "sweep", *arguments])
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    assert isinstance(stopped.value.code, int)
+    return stopped.value.code
+
+
+def swept(monkeypatch: pytest.MonkeyPatch, root: Path, *more: str) -> int:
+    return specmap(monkeypatch, str(root), "--no-cache", "--args", LAUNCH, *more)
+
+
+def test_lost_graphs_are_exit_code_1(
+    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert swept(monkeypatch, root, "--vary", "disable-cuda-graph=yes,no") == 1
+    out = capsys.readouterr().out
+    assert "2 cells: 1 lost a graph, 1 not settled." in out
+
+
+def test_a_launch_that_does_not_speculate_is_exit_code_0(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert swept(monkeypatch, root, "--vary", "speculative-algorithm=unset") == 0
+
+
+def test_nothing_settled_is_exit_code_2(
+    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert swept(monkeypatch, root, "--batch", "bs=1,2") == 2
+    found = capsys.readouterr()
+    assert "2 cells: 2 not settled." in found.out
+    assert "no cell can be told" in found.err
+
+
+@pytest.mark.parametrize("name", ["json", "csv", "markdown"])
+def test_formats_go_to_a_file(
+    name: str, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "sweep"
+    code = swept(
+        monkeypatch, root, "--vary", "disable-cuda-graph=yes,no", "-f", name, "-o", str(file)
+    )
+    assert code == 1
+    text = file.read_text("utf-8")
+    if name == "json":
+        assert [cell["state"] for cell in json.loads(text)["cells"]] == ["lost", "unknown"]
+    else:
+        assert "server_args.disable_cuda_graph is true" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "a sweep needs a launch command: --args or --args-file"),
+        (("--args", LAUNCH, "--vary", "steps"), "expected NAME=VALUE"),
+        (("--args", LAUNCH, "--batch", "bs=x"), "expected numbers of requests"),
+        (("--args", LAUNCH, "--accept-length", "3=2"), "name one with --run"),
+        (("--args", LAUNCH, "--run", "nowhere"), "nowhere"),
+        (("--args", LAUNCH, "--target", "elsewhere"), "the tree is named twice"),
+        (("--args", LAUNCH, "--vary", "speculative-num-step=1"), "did you mean"),
+    ],
+)
+def test_bad_options_are_one_line_and_exit_code_2(
+    arguments: tuple[str, ...],
+    message: str,
+    root: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert specmap(monkeypatch, str(root), "--no-cache", *arguments) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
