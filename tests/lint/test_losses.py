@@ -168,6 +168,8 @@ def test_two_losses_of_one_change_have_their_own_causes(fork: Path) -> None:
     edit(fork / "python", file, *changes)
     asked = "self.cuda_graph_runner.can_run(forward_batch)"
     edit(fork / "python", DRAFT, (asked, f"{asked} and forward_batch.batch_size < 0 and False"))
-    found = {f.match.phases: (f.rule.id, f.match.span.file) for f in reviewed().new}
+    found: dict[tuple[str, ...], tuple[str, str]] = {
+        f.match.phases: (f.rule.id, f.match.span.file) for f in reviewed().new
+    }
     assert found[("verify",)] == ("SPM003", file)
     assert found[("draft",)][1] == DRAFT
