@@ -280,12 +280,12 @@ def _planned(tree: Tree, facts: Facts, holder: str) -> bool:
 def _formatted(
     site: _Site, name: str, arguments: list[str], after: str = "", before: str | None = None
 ) -> str:
-    """A call as a formatter writes it; ``before`` is what stands before it on its line."""
+    """A call as a formatter writes it; ``before`` is what shall stand before it on its line."""
     source, place = site.source, site.statement or site.call
     indent, joined = source.indent(place), ", ".join(arguments)
     if before is None:
-        line = source.code(place).lstrip().partition("\n")[0]
-        before = line[: line.find("=") + 2] if "=" in line.partition("(")[0] else ""
+        start = source.extent(site.call)[0]
+        before = source.text[:start].rpartition("\n")[2].lstrip()
     if len(f"{indent}{before}{name}({joined}){after}") <= _WIDTH:
         return f"{name}({joined}){after}"
     if len(f"{indent}    {joined}") <= _WIDTH:
