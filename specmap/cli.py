@@ -16,7 +16,7 @@ from typing import NoReturn
 
 import click
 
-from specmap import __version__, pipeline
+from specmap import __version__, cli_options, pipeline
 from specmap.cli_fix import fix
 from specmap.cli_launch import Show, judged, launch_options, why
 from specmap.cli_report import report
@@ -141,7 +141,7 @@ for _verb in (why, sweep, lint, rules, explain, diff, fix, trace, report):
     help="Where to write; '-' is standard output. Text goes there by default, "
     "other formats to a file under output/.",
 )
-@click.option("--no-cache", is_flag=True, help="Neither read nor keep anything in the cache.")
+@cli_options.no_cache
 @click.option("--quiet", "-q", is_flag=True, help="No progress bar, no names of written files.")
 @launch_options
 @click.pass_obj

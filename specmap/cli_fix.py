@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from specmap import __version__, pipeline
+from specmap import __version__, cli_options, pipeline
 from specmap.cli_review import Screen, Shown
 from specmap.errors import SpecmapError
 from specmap.nearest import meant
@@ -33,12 +33,9 @@ _LEVELS = ("static", "equality", "ledger")
 )  # fmt: skip
 @click.option("--explain", metavar="ID", help="Show the page of one rewrite, or 'all' for a list.")
 @click.option("--json", "as_json", is_flag=True, help="JSON instead of text.")
-@click.option(
-    "--platform", type=click.Choice(pipeline.PLATFORMS), default="cuda", show_default=True,
-    help="Which arms count.",
-)  # fmt: skip
-@click.option("--no-cache", is_flag=True, help="Neither read nor keep anything in the cache.")
-@click.option("--quiet", "-q", is_flag=True, help="No progress bar.")
+@cli_options.platform
+@cli_options.no_cache
+@cli_options.quiet
 @click.pass_obj
 def fix(
     screen: Screen,

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from specmap import pipeline
+from specmap import cli_options, pipeline
 from specmap.cli_review import Screen, Shown
 from specmap.errors import SpecmapError
 from specmap.launched import Launch
@@ -191,17 +191,14 @@ def judged(
 @click.command()
 @click.argument("target")
 @click.argument("place")
-@click.option(
-    "--platform", type=click.Choice(pipeline.PLATFORMS), default="cuda", show_default=True,
-    help="Which arms count.",
-)  # fmt: skip
+@cli_options.platform
 @click.option(
     "--format", "-f", "name", type=click.Choice(_FORMATS), default="text", show_default=True,
     help="Output format.",
 )  # fmt: skip
-@click.option("--output", "-o", metavar="PATH", help="Write there; standard output is the default.")
-@click.option("--no-cache", is_flag=True, help="Neither read nor keep anything in the cache.")
-@click.option("--quiet", "-q", is_flag=True, help="No progress bar.")
+@cli_options.output
+@cli_options.no_cache
+@cli_options.quiet
 @launch_options
 @click.pass_obj
 def why(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from specmap import pipeline
+from specmap import cli_options, pipeline
 from specmap.cli_launch import own_launch_options
 from specmap.cli_review import Screen, Shown
 from specmap.errors import SpecmapError
@@ -30,7 +30,7 @@ _DEFAULT = Path("output/report.html")
 )  # fmt: skip
 @click.option("--fix", is_flag=True, help="Also try and prove the rewrites of 'specmap fix'.")
 @click.option("--platform", type=click.Choice(pipeline.PLATFORMS), help="Which arms count (cuda).")
-@click.option("--no-cache", is_flag=True, help="Neither read nor keep anything in the cache.")
+@cli_options.no_cache
 @click.option("--quiet", "-q", is_flag=True, help="No progress bar, no name of the written file.")
 @own_launch_options
 @click.pass_obj

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from specmap import __version__, pipeline
+from specmap import __version__, cli_options, pipeline
 from specmap.errors import SpecmapError
 from specmap.nearest import meant
 from specmap.report.findings import FINDING_FORMATS
@@ -46,15 +46,6 @@ class Screen:
     note: Callable[[str], None]
 
 
-_quiet = click.option("--quiet", "-q", is_flag=True, help="No progress bar.")
-_no_cache = click.option(
-    "--no-cache", is_flag=True, help="Neither read nor keep anything in the cache."
-)
-_output = click.option(
-    "--output", "-o", metavar="PATH", help="Write there; standard output is the default."
-)
-
-
 @click.command()
 @click.argument("target", required=False, metavar="[PATH]")
 @click.option("--base", metavar="REV", help="Report only what was added since this revision.")
@@ -70,9 +61,9 @@ _output = click.option(
     help="How to show findings (full).",
 )
 @click.option("--platform", type=click.Choice(pipeline.PLATFORMS), help="Which arms count (cuda).")
-@_output
-@_no_cache
-@_quiet
+@cli_options.output
+@cli_options.no_cache
+@cli_options.quiet
 @click.pass_obj
 def lint(
     screen: Screen,
@@ -205,14 +196,11 @@ def explain(rule: str) -> Shown:
     show_default=True,
     help="Output format; markdown fits a pull-request comment.",
 )
-@click.option(
-    "--platform", type=click.Choice(pipeline.PLATFORMS), default="cuda", show_default=True,
-    help="Which arms count.",
-)  # fmt: skip
+@cli_options.platform
 @click.option("--all", "everything", is_flag=True, help="Leave nothing out of a long list.")
-@_output
-@_no_cache
-@_quiet
+@cli_options.output
+@cli_options.no_cache
+@cli_options.quiet
 @click.pass_obj
 def diff(
     screen: Screen,

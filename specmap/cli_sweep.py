@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from specmap import pipeline
+from specmap import cli_options
 from specmap.cli_launch import Show, launch_options
 from specmap.cli_review import Screen, Shown
 from specmap.errors import SpecmapError
@@ -38,17 +38,14 @@ _FAILED = 2
     "--accept-length", "accept_lengths", multiple=True, metavar="STEPS=VALUE",
     help="Tokens a request and cycle at STEPS draft steps, or at STEPS/TOPK/TOKENS.",
 )  # fmt: skip
-@click.option(
-    "--platform", type=click.Choice(pipeline.PLATFORMS), default="cuda", show_default=True,
-    help="Which arms count.",
-)  # fmt: skip
+@cli_options.platform
 @click.option(
     "--format", "-f", "name", type=click.Choice(_FORMATS), default="text", show_default=True,
     help="Output format.",
 )  # fmt: skip
-@click.option("--output", "-o", metavar="PATH", help="Write there; standard output is the default.")
-@click.option("--no-cache", is_flag=True, help="Neither read nor keep anything in the cache.")
-@click.option("--quiet", "-q", is_flag=True, help="No progress bar.")
+@cli_options.output
+@cli_options.no_cache
+@cli_options.quiet
 @launch_options
 @click.pass_obj
 def sweep(

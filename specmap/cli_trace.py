@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from specmap import pipeline
+from specmap import cli_options, pipeline
 from specmap.cli_review import Screen, Shown
 from specmap.errors import SpecmapError
 
@@ -72,7 +72,7 @@ _folder = click.argument("folder", metavar="DIR", type=click.Path(path_type=Path
               help="Write the server's output there.")  # fmt: skip
 @click.option("--platform", type=click.Choice(pipeline.PLATFORMS), default="cuda",
               help="Which arms of the code count (cuda).")  # fmt: skip
-@click.option("--no-cache", is_flag=True, help="Neither read nor keep anything in the cache.")
+@cli_options.no_cache
 @click.option("--quiet", "-q", is_flag=True, help="No progress bar, no table while it runs.")
 @click.pass_context
 def trace(context: click.Context, /, **given: Any) -> int | None:
@@ -242,8 +242,8 @@ def _shown(screen: Screen, run: Run, name: str = "text", output: Path | None = N
               help="A run with other draft steps: fixed and per-token cost of verify.")  # fmt: skip
 @click.option("--output", "-o", type=click.Path(path_type=Path), metavar="PATH",
               help="Write there; standard output is the default.")  # fmt: skip
-@click.option("--no-cache", is_flag=True, help="Neither read nor keep anything in the cache.")
-@click.option("--quiet", "-q", is_flag=True, help="No progress bar.")
+@cli_options.no_cache
+@cli_options.quiet
 @click.pass_obj
 def read(screen: Screen, /, folder: Path, **given: Any) -> Shown:
     """Show a recorded run again.
