@@ -4,9 +4,9 @@
 
 Groups: ``verdicts`` (what every phase does under each launch; four engines at a time),
 ``overhead`` (one engine at a time: armed and disarmed windows, GPU spans, SGLang's profiler),
-``tp2`` (two GPUs). Standard library only: the machine has SGLang's runtime and no specmap.
-OUT gets ``runs.tar.xz`` (a folder per case with the tracer's files and ``result.json``) and
-the engines' logs.
+``tp2`` (two GPUs); ``overhead/overhead-v1`` is one engine of a group. Standard library only:
+the machine has SGLang's runtime and no specmap. OUT gets ``runs.tar.xz`` (a folder per case
+with the tracer's files and ``result.json``) and the engines' logs.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from typing import Any
 HERE = Path(__file__).parent
 CASE_LIMIT_S = 280
 WINDOW_CYCLES = 10
+WAVES = 6
 
 
 def wave(requests: int, tokens: int | list[int], **more: Any) -> dict[str, Any]:
@@ -62,7 +63,7 @@ def verdict_cases(v1: bool) -> list[dict[str, Any]]:
 
 
 def overhead_cases(v1: bool, runs: Path, plan: Path) -> list[dict[str, Any]]:
-    """Return one engine a worker: dormant, windows, spans, then SGLang's own profiler."""
+    """Return one engine a worker: windows, then with spans; and one under SGLang's own profiler."""
 
     def arm(name: str, **more: Any) -> dict[str, Any]:
         folder = runs / f"{name}.windows"
@@ -77,18 +78,19 @@ def overhead_cases(v1: bool, runs: Path, plan: Path) -> list[dict[str, Any]]:
         waves = [
             wave(4, 400),
             wave(4, 800, label="windows", tell=[plain]),
-            *[wave(4, 800, label="windows")] * 3,
+            *[wave(4, 800, label="windows")] * (WAVES - 1),
             wave(4, 800, label="windows with spans", tell=[{"do": "disarm"}, spans]),
-            wave(4, 800, label="windows with spans"),
-            wave(4, 400, label="off", tell=[{"do": "disarm"}]),
-            wave(4, 100, label="profiler", profile=True),
-            wave(4, 400, label="off"),
+            *[wave(4, 800, label="windows with spans")] * (WAVES - 1),
+            wave(4, 2, label="end", tell=[{"do": "disarm"}]),
         ]
         case = {"name": name, "algorithm": "EAGLE3", "waves": waves, "tracer": "dormant"}
         cases.append(case | ({"v1": True} if worker == "v1" else {}))
     python = [waves[0], wave(4, 800, label="windows", tell=[arm("overhead-python-plain")])]
     python += [wave(4, 800, label="windows")] * 3
     cases.append(cases[-1] | {"name": "overhead-python", "waves": python, "ring": "python"})
+    off = wave(4, 400, label="off")
+    profiled = [off, off, wave(4, 100, label="profiler", profile=True), off]
+    cases.append(cases[0] | {"name": "overhead-profiler", "waves": profiled, "tracer": "off"})
     return cases
 
 
@@ -170,9 +172,11 @@ def main(release: str, plan: Path, agent: Path, out: Path, groups: list[str]) ->
         "overhead": (overhead_cases(v1, runs, plan), 1),
         "tp2": (tp2_cases(), 1),
     }
-    for group in groups:
+    for wanted in groups:
+        group, _, name = wanted.partition("/")
         cases, workers = chosen[group]
-        cases = [case | {"port": 31000 + 50 * i} for i, case in enumerate(cases)]
+        cases = [case | {"port": 31000 + 50 * i} for i, case in enumerate(cases)
+                 if name in ("", case["name"])]  # fmt: skip
         with ThreadPoolExecutor(workers) as pool:
             for line in pool.map(lambda case: run_case(case, runs, plan, agent, logs), cases):
                 print(line, flush=True)

@@ -2,6 +2,12 @@
 
 Put this folder on PYTHONPATH: SGLang (0.5.11 on) loads it in every scheduler process. With
 ``SPECMAP_FORCED_FLAG`` it waits until that file is there.
+
+Captured collectives go through SGLang's own NCCL communicator, launched ones through torch's
+(the table in ``GroupCoordinator.graph_capture``). A rank that launches while another replays
+therefore waits in the other communicator for ever. To see the pair run on, the forced pass
+uses the communicator of the graphs; run it with ``disable_custom_all_reduce`` (whose launched
+form reads other buffers than the captured one) and ``NCCL_GRAPH_REGISTER=0``.
 """
 
 from __future__ import annotations
@@ -10,6 +16,7 @@ import importlib
 import os
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +47,7 @@ def wait_and_force(flag: str) -> None:
 
 def force() -> None:
     """Replace the test of the first runner that this release has."""
+    switch_on = communicator_of_graphs()
     for module, name, method in PLACES:
         try:
             found = importlib.import_module(f"sglang.srt.model_executor.{module}")
@@ -49,8 +57,33 @@ def force() -> None:
             continue
 
         def forced(self: Any, *args: Any, **kwargs: Any) -> bool:
-            said = can_run(self, *args, **kwargs)  # noqa: B023
-            return bool(said) and self.model_runner.tp_rank != RANK
+            said = bool(can_run(self, *args, **kwargs))  # noqa: B023
+            if not said or self.model_runner.tp_rank != RANK:
+                return said
+            switch_on()
+            return False
 
         setattr(runner, method, forced)
         return
+
+
+def communicator_of_graphs() -> Callable[[], None]:
+    """Return what switches that communicator on until the forward pass ends."""
+    from sglang.srt.distributed.parallel_state import get_tp_group
+    from sglang.srt.model_executor.model_runner import ModelRunner
+
+    forward = ModelRunner.forward
+
+    def switch() -> None:
+        get_tp_group().pynccl_comm.disabled = False
+
+    def restoring(self: Any, *args: Any, **kwargs: Any) -> Any:
+        communicator = get_tp_group().pynccl_comm
+        before = communicator.disabled
+        try:
+            return forward(self, *args, **kwargs)
+        finally:
+            communicator.disabled = before
+
+    ModelRunner.forward = restoring
+    return switch
