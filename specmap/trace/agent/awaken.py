@@ -8,7 +8,7 @@ from collections.abc import Callable
 from types import FrameType, ModuleType
 from typing import Any
 
-from .bind import AnyCall, Binding, NotBoundError, around
+from .bind import AnyCall, Binding, NotBoundError, preceded
 from .wrapplan import Plan
 
 
@@ -42,7 +42,7 @@ def bind_processes(plan: Plan, module: ModuleType, call: AnyCall) -> list[Bindin
     """Have ``call(function, args, kwargs)`` made before a module's process functions."""
 
     def wrap(function: AnyCall, bound: bool) -> AnyCall:
-        return around(function, functools.partial(call, function), None)
+        return preceded(function, functools.partial(call, function))
 
     made = []
     for name, qualname in plan.processes:

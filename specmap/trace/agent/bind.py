@@ -131,16 +131,12 @@ def copies(bindings: list[Binding]) -> dict[int, list[tuple[types.ModuleType, st
     return found
 
 
-def around(function: AnyCall, before: AnyCall | None, after: AnyCall | None) -> AnyCall:
-    """Return ``function`` with callbacks that must not raise; both get (args, kwargs)."""
+def preceded(function: AnyCall, before: AnyCall) -> AnyCall:
+    """Return ``function`` after a callback that must not raise and gets (args, kwargs)."""
 
     @functools.wraps(function)
-    def surrounded(*args: Any, **kwargs: Any) -> Any:
-        if before is not None:
-            before(args, kwargs)
-        result = function(*args, **kwargs)
-        if after is not None:
-            after(args, kwargs)
-        return result
+    def told(*args: Any, **kwargs: Any) -> Any:
+        before(args, kwargs)
+        return function(*args, **kwargs)
 
-    return surrounded
+    return told

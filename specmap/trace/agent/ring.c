@@ -34,7 +34,7 @@ typedef struct {
     Py_buffer memory;
     uint64_t *words;
     Record *records;
-    uint64_t capacity;
+    uint64_t capacity, head, tail; /* tail: as it was when last looked at */
     int calls, entries, depth, marking;
     unsigned long owner;
     PyObject *wake, *cycle_done, *seen;
@@ -45,7 +45,7 @@ typedef struct {
     vectorcallfunc vectorcall;
     PyObject *function, *dict, *weak;
     Ring *ring;
-    PyObject *keyword, *mode, *sizes, *keys;
+    PyObject *keyword, *mode, *sizes, *keys, *counts;
     uint64_t known[KNOWN];
     unsigned next_known;
     Py_ssize_t position;
@@ -62,14 +62,16 @@ static void put(Ring *ring, uint32_t target, int kind, int mode, int size, int v
     uint64_t *words = ring->words;
     if (words == NULL)
         return;
-    uint64_t head = words[HEAD];
-    if (head - __atomic_load_n(&words[TAIL], __ATOMIC_ACQUIRE) >= ring->capacity) {
-        words[DROPPED]++;
-        return;
+    if (ring->head - ring->tail >= ring->capacity) {
+        ring->tail = __atomic_load_n(&words[TAIL], __ATOMIC_ACQUIRE);
+        if (ring->head - ring->tail >= ring->capacity) {
+            words[DROPPED]++;
+            return;
+        }
     }
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    Record *record = &ring->records[head & (ring->capacity - 1)];
+    Record *record = &ring->records[ring->head & (ring->capacity - 1)];
     record->t_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
     record->target = target;
     record->kind = (uint16_t)kind;
@@ -77,7 +79,7 @@ static void put(Ring *ring, uint32_t target, int kind, int mode, int size, int v
     record->size = size;
     record->value = value;
     record->object = object;
-    __atomic_store_n(&words[HEAD], head + 1, __ATOMIC_RELEASE);
+    __atomic_store_n(&words[HEAD], ++ring->head, __ATOMIC_RELEASE);
 }
 
 /* One thread writes: the first one, or one that starts a cycle while none is under way. */
@@ -155,11 +157,11 @@ static int mode_of(PyObject *batch, PyObject *name)
     return mode;
 }
 
-/* An int, a length, or what a method returns; -1 otherwise. Takes the reference. */
-static int size_in(PyObject *found)
+/* An int, a length, or, if `calls`, what a method returns; -1 otherwise. Takes the reference. */
+static int size_in(PyObject *found, int calls)
 {
     if (!PyLong_Check(found) && PyCallable_Check(found)) {
-        PyObject *result = PyObject_CallNoArgs(found);
+        PyObject *result = calls ? PyObject_CallNoArgs(found) : NULL;
         Py_DECREF(found);
         if (result == NULL) {
             PyErr_Clear();
@@ -178,29 +180,41 @@ static int size_in(PyObject *found)
     return size;
 }
 
+/* The first size among attributes; methods are called only where no attribute has one. */
 static int size_of(PyObject *thing, PyObject *names)
 {
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); i++) {
-        PyObject *found = attribute(thing, PyTuple_GET_ITEM(names, i));
-        int size = found == NULL ? -1 : size_in(found);
-        if (size >= 0)
-            return size;
-    }
+    for (int calls = 0; calls < 2; calls++)
+        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); i++) {
+            PyObject *found = attribute(thing, PyTuple_GET_ITEM(names, i));
+            int size = found == NULL ? -1 : size_in(found, calls);
+            if (size >= 0)
+                return size;
+        }
     return -1;
 }
 
-static PyObject *batch_of(Wrapper *self, PyObject *const *args, Py_ssize_t count, PyObject *names)
+/* An argument given by position or by name, or NULL; borrowed. */
+static PyObject *argument(Py_ssize_t position, PyObject *keyword, PyObject *const *args,
+                          Py_ssize_t count, PyObject *names)
 {
-    if (self->position < 0)
-        return NULL;
-    if (self->position < count)
-        return args[self->position];
+    if (position >= 0 && position < count)
+        return args[position];
     for (Py_ssize_t i = 0; names != NULL && i < PyTuple_GET_SIZE(names); i++) {
         PyObject *name = PyTuple_GET_ITEM(names, i);
-        if (name == self->keyword || PyUnicode_Compare(name, self->keyword) == 0)
+        if (name == keyword || PyUnicode_Compare(name, keyword) == 0)
             return args[count + i];
     }
     return NULL;
+}
+
+/* The int that is the i-th of the counts, -1 where it is none. */
+static int count_of(Wrapper *self, Py_ssize_t i, PyObject *const *args, Py_ssize_t count,
+                    PyObject *names)
+{
+    PyObject *place = PyTuple_GET_ITEM(self->counts, i);
+    Py_ssize_t position = PyLong_AsSsize_t(PyTuple_GET_ITEM(place, 0));
+    PyObject *found = argument(position, PyTuple_GET_ITEM(place, 1), args, count, names);
+    return found != NULL && PyLong_CheckExact(found) ? bounded(found, 0, INT32_MAX) : -1;
 }
 
 static void look_at(Wrapper *self, PyObject *thing)
@@ -222,8 +236,19 @@ static PyObject *marked_call(Wrapper *self, PyObject *const *args, size_t flags,
     Ring *ring = self->ring;
     if (ring->marking)
         return PyObject_Vectorcall(self->function, args, flags, names);
-    PyObject *holder = PyVectorcall_NARGS(flags) > 0 ? args[0] : NULL;
-    put(ring, self->target, self->mark, -1, -1, -1, (uint64_t)(uintptr_t)holder);
+    Py_ssize_t count = PyVectorcall_NARGS(flags), counts = PyTuple_GET_SIZE(self->counts);
+    if (counts == 0) {
+        PyObject *holder = count > 0 ? args[0] : NULL;
+        put(ring, self->target, self->mark, -1, -1, -1, (uint64_t)(uintptr_t)holder);
+    } else {
+        int64_t total = counts > 1 ? 0 : -1;
+        for (Py_ssize_t i = 1; i < counts && total >= 0; i++) {
+            int one = count_of(self, i, args, count, names);
+            total = one < 0 ? -1 : total + one;
+        }
+        int size = count_of(self, 0, args, count, names);
+        put(ring, self->target, self->mark, -1, size, total > INT32_MAX ? -1 : (int)total, 0);
+    }
     ring->marking = 1;
     PyObject *result = PyObject_Vectorcall(self->function, args, flags, names);
     ring->marking = 0;
@@ -242,7 +267,9 @@ static PyObject *wrapper_call(PyObject *callable, PyObject *const *args, size_t 
         return marked_call(self, args, flags, names);
 
     Py_ssize_t count = PyVectorcall_NARGS(flags);
-    PyObject *batch = batch_of(self, args, count, names);
+    PyObject *batch = NULL;
+    if (self->position >= 0)
+        batch = argument(self->position, self->keyword, args, count, names);
     int mode = -1, size = -1;
     if (batch != NULL && batch != Py_None) {
         mode = mode_of(batch, self->mode);
@@ -329,6 +356,7 @@ static void wrapper_dealloc(PyObject *object)
     Py_CLEAR(self->mode);
     Py_CLEAR(self->sizes);
     Py_CLEAR(self->keys);
+    Py_CLEAR(self->counts);
     Py_TYPE(object)->tp_free(object);
 }
 
@@ -387,6 +415,22 @@ static PyObject *shape_name(PyObject *shape, const char *name)
     return found;
 }
 
+/* Pairs of a position and a name, each looked at once, here. */
+static PyObject *shape_counts(PyObject *shape)
+{
+    PyObject *counts = shape_field(shape, "counts", &PyTuple_Type);
+    for (Py_ssize_t i = 0; counts != NULL && i < PyTuple_GET_SIZE(counts); i++) {
+        Py_ssize_t position;
+        PyObject *name, *place = PyTuple_GET_ITEM(counts, i);
+        if (!PyTuple_Check(place) || !PyArg_ParseTuple(place, "nU", &position, &name)) {
+            if (!PyErr_Occurred())
+                PyErr_SetString(PyExc_TypeError, "a shape's counts are pairs");
+            Py_CLEAR(counts);
+        }
+    }
+    return counts;
+}
+
 static long shape_number(PyObject *shape, const char *name)
 {
     PyObject *found = shape_field(shape, name, &PyLong_Type);
@@ -412,6 +456,7 @@ static PyObject *ring_wrap(PyObject *object, PyObject *args)
     made->mode = shape_name(shape, "mode");
     made->sizes = shape_field(shape, "sizes", &PyTuple_Type);
     made->keys = shape_field(shape, "keys", &PyTuple_Type);
+    made->counts = shape_counts(shape);
     made->position = shape_number(shape, "position");
     made->target = (uint32_t)shape_number(shape, "target");
     made->bound = (int)shape_number(shape, "bound");
@@ -450,6 +495,8 @@ static PyObject *ring_attach(PyObject *object, PyObject *args)
     self->words = view.buf;
     self->records = (Record *)((char *)view.buf + PAGE_BYTES);
     self->capacity = capacity;
+    self->head = self->words[HEAD];
+    self->tail = self->words[TAIL];
     Py_RETURN_NONE;
 }
 

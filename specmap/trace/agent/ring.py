@@ -166,7 +166,8 @@ class PythonRing:
         def marked(*args: Any, **kwargs: Any) -> Any:
             if ring.marking or not ring.recording():
                 return function(*args, **kwargs)
-            ring.put(shape.target, shape.mark, NONE, NONE, NONE, id(args[0]) if args else 0)
+            size, value, obj = _carried(shape, args, kwargs)
+            ring.put(shape.target, shape.mark, NONE, size, value, obj)
             ring.marking = True
             try:
                 return function(*args, **kwargs)
@@ -246,6 +247,19 @@ class PythonRing:
         say(f"recording stopped in process {os.getpid()}: {line_of(error)}")
 
 
+def _carried(shape: Shape, args: Any, kwargs: Any) -> tuple[int, int, int]:
+    """Return size, value and object of a mark."""
+    if not shape.counts:
+        return NONE, NONE, id(args[0]) if args else 0
+    given = [
+        args[position] if 0 <= position < len(args) else kwargs.get(name)
+        for position, name in shape.counts
+    ]
+    size, *parts = [one if type(one) is int and 0 <= one <= _INT32 else NONE for one in given]
+    known = bool(parts) and NONE not in parts and sum(parts) <= _INT32
+    return size, sum(parts) if known else NONE, 0
+
+
 def _attribute(thing: Any, name: str) -> Any:
     """Return an attribute; None when there is none or reading it fails."""
     try:
@@ -263,22 +277,23 @@ def small(value: Any) -> int:
 
 
 def size_of(thing: Any, names: tuple[str, ...]) -> int:
-    """Return the first size among attributes: an int, a length, or what a method returns."""
-    for name in names:
-        try:
-            value = getattr(thing, name, None)
-            if type(value) is not int:
-                value = _counted(value)
-        except Exception:
-            continue
-        if value is not None and 0 <= value <= _INT32:
-            return value
+    """Return the first size among attributes, an int or a length; else what a method returns."""
+    for calls in (False, True):
+        for name in names:
+            try:
+                value = getattr(thing, name, None)
+                if type(value) is not int:
+                    value = _counted(value, calls)
+            except Exception:
+                continue
+            if value is not None and 0 <= value <= _INT32:
+                return value
     return NONE
 
 
-def _counted(value: Any) -> int | None:
+def _counted(value: Any, calls: bool) -> int | None:
     if callable(value):
-        value = value()
+        value = value() if calls else None
     if isinstance(value, (list, tuple, dict, set)):
         return len(value)
     return value if isinstance(value, int) and not isinstance(value, bool) else None

@@ -18,7 +18,9 @@ class Shape:
 
     ``position`` and ``keyword``: the batch among the arguments (-1 and "" none); ``mode`` and
     ``sizes``: its attributes; ``keys``: attributes of self that hold a replayed graph's size.
-    ``mark``: a record's kind; one such record stands for the call, not its start and end.
+    ``mark``: a record's kind; one such record stands for the call, not its start and end. It
+    carries the object, or with ``counts``, places of integer arguments, the first as its size
+    and the sum of the others as its value.
     """
 
     target: int
@@ -30,6 +32,7 @@ class Shape:
     sizes: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
     mark: int = 0
+    counts: tuple[tuple[int, str], ...] = ()
 
 
 def shape_of(function: Callable[..., Any], target: Target, plan: Plan, bound: bool) -> Shape:

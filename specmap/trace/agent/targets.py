@@ -7,7 +7,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from .accepted import accepting
+from .accepted import accept_shape
 from .bind import AnyCall, Binding, NotBoundError, copies, find
 from .faults import line_of
 from .reasons import Reasons
@@ -15,7 +15,7 @@ from .ring import Ring
 from .shape import shape_of
 from .swap import RefusedError, Swap
 from .why import Asked
-from .wrapplan import Plan, Target
+from .wrapplan import Accept, Plan, Target
 
 Layer = Callable[[Target, AnyCall], AnyCall]
 
@@ -87,7 +87,11 @@ class Targets:
         made = []
         for one in self._plan.accept:
             if one.module == module.__name__:
-                made += self._bound(module, one.qualname, accepting(one, self._ring), one.id)
+
+                def wrap(function: AnyCall, bound: bool, one: Accept = one) -> AnyCall:
+                    return self._ring.wrap(function, accept_shape(one, function))
+
+                made += self._bound(module, one.qualname, wrap, one.id)
         return made
 
     def _bound(

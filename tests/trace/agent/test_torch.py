@@ -114,13 +114,13 @@ def test_a_graph_class_that_is_replaced_later_is_wrapped_too(gpu_toy: Toy) -> No
     assert sum(1 for one in gpu_toy.records() if one.kind == REPLAY) == 1
 
 
-def test_gpu_spans_of_every_fourth_cycle_are_read_late_and_never_waited_for(gpu_toy: Toy) -> None:
+def test_gpu_spans_of_every_eighth_cycle_are_read_late_and_never_waited_for(gpu_toy: Toy) -> None:
     done = gpu_toy.trace(
         """
         import torch
         from toy.worker import Batch, Worker
         worker = Worker()
-        for _ in range(14):
+        for _ in range(26):
             worker.cycle(Batch(1))
         print(torch.log)
         """,
@@ -129,7 +129,7 @@ def test_gpu_spans_of_every_fourth_cycle_are_read_late_and_never_waited_for(gpu_
     assert done.stdout == "[]\n"
     spans = [one for one in gpu_toy.records() if one.kind == GPU_SPAN]
     assert [(one.target, one.value, one.object) for one in spans] == [
-        (2, 250_000, number) for number in (0, 4, 8)
+        (2, 250_000, number) for number in (0, 8, 16)
     ]
     assert gpu_toy.header()["spans"] is True
 
