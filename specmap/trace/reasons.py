@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from specmap.codemap.source import canonical
@@ -25,16 +25,28 @@ def disabled(phase: str, names: TraceNames, arguments: Mapping[str, Any]) -> str
     return ""
 
 
-def choose(items: Iterable[Mapping[str, Any]], names: TraceNames) -> Mapping[str, Any] | None:
+def choose(items: Sequence[Mapping[str, Any]], names: TraceNames) -> Mapping[str, Any] | None:
     """Return the reason that says most: of the first decision, and no mere test of the mode.
 
-    A conjunct that is itself a call comes last: what it called said why.
+    A conjunct that is itself a call comes last: what it called said why. ``inside`` is the
+    method that an item was found in: a runner that was asked and of whose own tests none
+    failed was overruled, and what other runners said after that is beside the point.
     """
+    answered = {item.get("inside") for item in items}
 
     def weakness(item: Mapping[str, Any]) -> tuple[bool, bool]:
-        return _is_mode_test(item, names), bool(item.get("call"))
+        asked = _asked(item) if item.get("call") else ""
+        overruled = asked in names.decisions and asked not in answered
+        return _is_mode_test(item, names), bool(item.get("call")) and not overruled
 
     return min(items, key=weakness, default=None)
+
+
+def _asked(item: Mapping[str, Any]) -> str:
+    """Return the name of the method that a conjunct calls."""
+    test = _parsed(str(item.get("conjunct", "")))
+    called = test.func if isinstance(test, ast.Call) else None
+    return called.attr if isinstance(called, ast.Attribute) else ""
 
 
 def _is_mode_test(item: Mapping[str, Any], names: TraceNames) -> bool:

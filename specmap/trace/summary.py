@@ -196,7 +196,11 @@ class Summary:
             return "", None
         key = tuple(draft.reasons)
         if key not in self._phrases:
-            said = [{**tail.names[n], "at": t} for t, n in key if n in tail.names]
+            said = [
+                {**tail.names[n], "at": t, "inside": self._method(t)}
+                for t, n in key
+                if n in tail.names
+            ]
             if key and not said:
                 return NOT_NAMED, None
             self._phrases[key] = choose(said, self._names)
@@ -206,6 +210,10 @@ class Summary:
             item, draft.phase, self._names, arguments if isinstance(arguments, dict) else {}
         )
         return text, None if item is None else self._span(item)
+
+    def _method(self, number: int) -> str:
+        target = self._targets.get(number)
+        return target.qualname.rpartition(".")[2] if target is not None else ""
 
     def _span(self, item: Mapping[str, Any]) -> Span | None:
         target = self._targets.get(item["at"])

@@ -100,8 +100,18 @@ def test_a_full_runner_is_not_blamed_on_the_launch() -> None:
 def test_the_telling_reason_is_chosen() -> None:
     mode = {"conjunct": "mode_check()"}
     call = {"conjunct": "self.runner.can_run(batch)", "call": True}
-    first, second = {"conjunct": "a"}, {"conjunct": "b"}
+    first, second = ({"conjunct": one, "inside": "can_run"} for one in "ab")
     assert choose([mode, call, first, second], NAMES) is first
     assert choose([mode, call], NAMES) is call
     assert choose([mode], NAMES) is mode
     assert choose([], NAMES) is None
+
+
+def test_a_runner_that_was_overruled_is_not_blamed_on_the_next_one() -> None:
+    # Two H200: a plugin answered for CudaGraphRunner.can_run, whose own tests all held.
+    call = {"conjunct": "self.graph_runner.can_run(batch)", "call": True, "inside": "_forward_raw"}
+    later = {"conjunct": "self.piecewise_cuda_graph_runner is not None", "inside": "forward_extend"}
+    assert choose([call, later], NAMES) is call
+    tests = {"conjunct": "bs <= self.max_bs", "inside": "can_run"}
+    assert choose([tests, call, later], NAMES) is tests
+    assert choose([call, tests], NAMES) is tests
