@@ -153,9 +153,12 @@ class Phases:
         return simplify(both) == FALSE
 
     def role(self, hit: Hit) -> str:
-        """Return whose model a hit runs: the innermost model runner's owner decides."""
+        """Return whose model a hit runs: the innermost model runner's owner decides.
+
+        Without one on the way, whoever the sink's own call is made on.
+        """
         names = self._resolver.vocabulary.model_runner
-        instances = [h.frame.self_value for h in reversed(hit.chain)]
+        instances = [*hit.on, *(h.frame.self_value for h in reversed(hit.chain))]
         runners = [i for i in instances if isinstance(i, Instance) and self._is_runner(i, names)]
         for instance in runners or instances:
             if isinstance(instance, Instance):

@@ -27,6 +27,20 @@ class Sinks:
             return SinkKind.PIECEWISE if self._in_pieces(frames) else SinkKind.EAGER
         return None
 
+    def on(self, node: ast.Call, scope: Scope) -> tuple[Instance, ...]:
+        """Return the objects that a sink's call is made on: the innermost that are known.
+
+        ``self.target.runner.graphs[key].replay()`` is made on the runner.
+        """
+        receiver = node.func
+        while isinstance(receiver, ast.Attribute | ast.Subscript):
+            receiver = receiver.value
+            arms = self._resolver.evaluate(receiver, scope)
+            found = tuple(arm.value for arm in arms if isinstance(arm.value, Instance))
+            if found:
+                return found
+        return ()
+
     def _in_pieces(self, frames: list[Frame]) -> bool:
         return self._runs_in(frames, self._vocabulary.piecewise)
 

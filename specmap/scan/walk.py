@@ -111,7 +111,7 @@ class Walk:
             site.scopes.append(scope)
         if kind is not None:
             site.is_sink = True
-            self._sink(kind, node, path, activation)
+            self._sink(kind, node, scope, path, activation)
             return
         for arm, target in self.resolver.calls.targets(node, scope):
             if arm.condition == FALSE:
@@ -122,10 +122,12 @@ class Walk:
             elif target is not None:
                 self._follow(arm, target, node, scope, path, activation)
 
-    def _sink(self, kind: SinkKind, node: ast.Call, path: Path, activation: Activation) -> None:
+    def _sink(
+        self, kind: SinkKind, node: ast.Call, scope: Scope, path: Path, activation: Activation
+    ) -> None:
         hop = Hop(activation.function, activation.frame, node, path, TRUE)
         mode = self._mode_here(activation.frame)
-        self.hits.append(Hit(kind, (*self._chain, hop), mode))
+        self.hits.append(Hit(kind, (*self._chain, hop), mode, self.sinks.on(node, scope)))
 
     def _mode_here(self, frame: Frame) -> EnumMember | None:
         """The forward mode of the batch that a frame holds (its parameters tell)."""
@@ -194,7 +196,7 @@ class Walk:
         memo = self._memo.get(key)
         if memo is not None:
             prefix = (*self._chain, hop)
-            self.hits += [Hit(h.kind, prefix + h.chain, h.mode) for h in memo.hits]
+            self.hits += [Hit(h.kind, prefix + h.chain, h.mode, h.on) for h in memo.hits]
             self.facts = memo.facts
             return
         frame = Frame(target, target.module, this, node, scope, closure)
@@ -269,7 +271,7 @@ class Walk:
             self._activate(target, frame)
         finally:
             self._chain.pop()
-        found = tuple(Hit(h.kind, h.chain[depth:], h.mode) for h in self.hits[before:])
+        found = tuple(Hit(h.kind, h.chain[depth:], h.mode, h.on) for h in self.hits[before:])
         if found or self.facts != facts:
             self._memo[key] = _Memo(found, self.facts)
             return

@@ -14,7 +14,7 @@ from specmap.codemap.verdict import SinkKind
 from specmap.scan.guards import Execution, Path
 from specmap.scan.module import FunctionInfo
 from specmap.scan.resolver import Resolver
-from specmap.scan.values import EnumMember, Frame, Scope, Value
+from specmap.scan.values import EnumMember, Frame, Instance, Scope, Value
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,12 +30,16 @@ class Hop:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Hit:
-    """A sink that a walk reached, with the chain from the worker's entry."""
+    """A sink that a walk reached, with the chain from the worker's entry.
+
+    ``on`` holds the objects that the sink's own call is made on: who calls
+    ``runner.model.forward(...)`` need not be the runner.
+    """
 
     kind: SinkKind
     chain: tuple[Hop, ...]
     mode: EnumMember | None
-    captured: bool = False
+    on: tuple[Instance, ...] = ()
 
 
 @dataclass(eq=False, slots=True)
