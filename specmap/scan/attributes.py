@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from specmap.codemap.condition import FALSE, TRUE, AtomKind, Condition, any_of, negate
+from specmap.codemap.condition import FALSE, TRUE, AtomKind, Condition, any_of, leaf, negate
 from specmap.scan.executor import Executor
 from specmap.scan.guards import Bound, Execution, Store
 from specmap.scan.module import ClassInfo, FunctionInfo
@@ -184,6 +184,7 @@ class Attributes:
                 continue
             arms = under(self._stored(store), condition)
             if found.outside:
+                arms = under(arms, self._switched(found.function))
                 arms = _unseen(arms, [group for _, group in whole])
             elif _is_swap(found):
                 arms = _swapped(arms, [group for _, group in whole])
@@ -195,6 +196,11 @@ class Attributes:
                 entries.append((store.key.value, arms))
         base = _set_later(self._joined(name, whole))
         return base if not items else _filled(base, unite(*items), entries)
+
+    def _switched(self, function: FunctionInfo) -> Condition:
+        """When a method that swaps objects of a running server is used at all."""
+        switch = self._resolver.vocabulary.swaps.get(function.name)
+        return TRUE if switch is None else leaf(switch, AtomKind.LAUNCH, function.span)
 
     def _joined(self, name: str, groups: list[tuple[FunctionInfo | None, Arms]]) -> Arms:
         """Join all stores; the walks keep track of forward modes themselves."""

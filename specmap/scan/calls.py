@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from specmap.codemap.condition import TRUE, AtomKind
+from specmap.codemap.condition import FALSE, TRUE, AtomKind
 from specmap.scan.module import FunctionInfo
 from specmap.scan.truths import is_test, kinds_in, strongest
 from specmap.scan.values import (
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 # Annotations that leave open what a call of the value would make.
 _MAKERS = ("builtins.type", "typing.Type", "typing.Callable", "collections.abc.Callable")
 _BOOLEANS = (Const(True), Const(False))
+_TEST = only(External("builtins.bool()"))
 _SAME_ELEMENTS = {"tuple", "list", "set", "frozenset", "sorted", "reversed", "iter"}
 _COPIES = {"copy.copy", "copy.deepcopy", "dataclasses.replace"}
 
@@ -138,18 +139,30 @@ class Calls:
         if self._resolver.is_boundary(function.module.name) or self._goes_round(function, scope):
             return declared
         if not self._resolver.keeps_terms(target) and self._is_enough(declared):
-            return self._settled(frame, scope) or declared
+            return self._settled(frame, scope, declared) or declared
         return self.returned(frame, scope.facts)
 
-    def _settled(self, frame: Frame, scope: Scope) -> Arms:
-        """The constant that a test inside a decision comes to under the walk's mode, if any."""
-        asker = scope.frame.function
-        names = self._resolver.vocabulary.decisions
-        if not scope.facts or asker is None or asker.name not in names:
+    def _settled(self, frame: Frame, scope: Scope, declared: Arms) -> Arms:
+        """The constant that a test comes to under the walk's mode, if any."""
+        if not scope.facts or not self._is_test(frame, scope, declared):
             return ()
-        found = self.returned(frame, scope.facts)
-        values = {arm.value for arm in found}
-        return only(found[0].value) if len(values) == 1 and values <= set(_BOOLEANS) else ()
+        return self._constant(self.returned(frame, scope.facts))
+
+    def _is_test(self, frame: Frame, scope: Scope, declared: Arms) -> bool:
+        """Whether a function is asked inside a decision, or is one of a runner's or worker's
+        own tests."""
+        asker = scope.frame.function
+        if asker is not None and asker.name in self._resolver.vocabulary.decisions:
+            return True
+        own = frame.module.file.startswith(self._resolver.vocabulary.scope)
+        return own and declared == _TEST
+
+    def _constant(self, found: Arms) -> Arms:
+        """The answer of a test that is the same in every case; ``()`` where it is not."""
+        if not found or not all(is_test(arm.value) for arm in found):
+            return ()
+        truth = self._resolver.truths.arms_truth(found)
+        return only(Const(truth == TRUE)) if truth in (TRUE, FALSE) else ()
 
     def _is_enough(self, declared: Arms) -> bool:
         """Whether an annotation tells all that a look into the function could."""
@@ -230,6 +243,8 @@ class Calls:
         named = self._resolver.setting_name(targets)
         if len(values) == 1 and constants and named is None:
             return only(constants[0])
+        if scope.facts and named is None and (answer := self._constant(found)):
+            return answer
         if not any(isinstance(v, Truth | External) or v in _BOOLEANS for v in values):
             return found
         kinds = {k for arm in found for k in kinds_in(arm.condition)}

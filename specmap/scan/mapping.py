@@ -81,7 +81,7 @@ class MapBuilder:
         """Walk one worker and record its phases, flags, decisions and attributes."""
         worker = driven.instance
         walks = [self._walk(driven, kind) for kind in _KINDS]
-        phases = Phases(self._resolver, worker, walks)
+        phases = Phases(self._resolver, worker, walks, driven.selected_when)
         owned = self._owned(worker, walks)
         for walk in walks:
             self._note(walk, phases)

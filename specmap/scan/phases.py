@@ -5,7 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from specmap.codemap.condition import FALSE, TRUE, Condition, all_of, any_of, simplify
+from specmap.codemap.condition import (
+    FALSE,
+    TRUE,
+    Atom,
+    AtomKind,
+    Condition,
+    all_of,
+    any_of,
+    atoms_of,
+    leaf,
+    negate,
+    simplify,
+    substitute,
+)
 from specmap.codemap.graph import Arm, Phase, Sink
 from specmap.codemap.source import Span
 from specmap.codemap.verdict import PhaseName, SinkKind, Verdict
@@ -43,9 +56,20 @@ def is_idle(walk: Walk) -> bool:
 
 
 class Phases:
-    """Sorts the hits of a worker's walks into phases."""
+    """Sorts the hits of a worker's walks into phases.
 
-    def __init__(self, resolver: Resolver, worker: Instance, walks: Sequence[Walk]) -> None:
+    ``given`` is the condition under which the worker runs at all: a way that contradicts it
+    is never taken.
+    """
+
+    def __init__(
+        self,
+        resolver: Resolver,
+        worker: Instance,
+        walks: Sequence[Walk],
+        given: Condition = TRUE,
+    ) -> None:
+        self._given = given
         self._resolver = resolver
         self._worker = worker
         self._walks = {walk.kind: walk for walk in walks}
@@ -190,6 +214,8 @@ class Phases:
             return self._not_run(name)
         pivot = found.pivot
         arms = self._arms(found, pivot, sinks)
+        if not arms:
+            return self._not_run(name)
         graph = simplify(any_of(*(a.condition for a in arms if a.kind is SinkKind.GRAPH)))
         pieces = simplify(any_of(*(a.condition for a in arms if a.kind is SinkKind.PIECEWISE)))
         holder = self._holder(found.hits[0], pivot)
@@ -222,7 +248,7 @@ class Phases:
             suffix = hit.chain[start:]
             key = (hit.kind, *((hop.function, hop.node) for hop in suffix))
             condition = simplify(hop_condition(self._resolver, suffix))
-            if condition == FALSE:
+            if condition == FALSE or self._contradicts(condition):
                 continue
             last = hit.chain[-1]
             sink = sink_of(hit.kind, last)
@@ -233,6 +259,20 @@ class Phases:
             chain = tuple((hop.function.id, hop.node.lineno) for hop in hit.chain)
             merged[key] = Arm(sink.id, hit.kind, condition, before.chain if before else chain)
         return tuple(merged.values())
+
+    def _contradicts(self, condition: Condition) -> bool:
+        """Whether a condition cannot hold where this worker runs."""
+        meant = substitute(condition, self._follows)
+        if set(atoms_of(self._given)).isdisjoint(atoms_of(meant)):
+            return False
+        return simplify(all_of(self._given, meant)) == FALSE
+
+    def _follows(self, atom: Atom) -> Condition | None:
+        text = self._resolver.vocabulary.follows.get(atom.text)
+        if text is None:
+            return None
+        settled = leaf(text.removeprefix("not "), AtomKind.LAUNCH)
+        return negate(settled) if text.startswith("not ") else settled
 
     def _holder(self, hit: Hit, pivot: FunctionInfo) -> FunctionInfo:
         """The worker's (or its draft worker's) own method that runs the phase."""

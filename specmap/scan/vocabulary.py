@@ -111,6 +111,7 @@ class Vocabulary:
     model_attribute: str
     decisions: frozenset[str]
     capture_mode: frozenset[str]
+    swaps: Mapping[str, str]
     graph_types: frozenset[str]
     graph_calls: frozenset[str]
     graph_call_names: frozenset[str]
@@ -124,6 +125,7 @@ class Vocabulary:
     device_names: frozenset[str]
     plugins: frozenset[str]
     same: Mapping[str, str]
+    follows: Mapping[str, str]
     launch: tuple[str, ...]
     batch: tuple[str, ...]
     fixed_width: tuple[str, ...]
@@ -175,6 +177,7 @@ def _build(data: dict[str, dict[str, list[str]]]) -> Vocabulary:
         model_attribute=runner["model_attribute"][0],
         decisions=frozenset(runner["decisions"]),
         capture_mode=frozenset(runner["capture_mode"]),
+        swaps=_pairs(runner["swaps"]),
         graph_types=frozenset(runner["graph_types"]),
         graph_calls=frozenset(runner["graph_calls"]),
         graph_call_names=frozenset(runner["graph_call_names"]),
@@ -188,6 +191,7 @@ def _build(data: dict[str, dict[str, list[str]]]) -> Vocabulary:
         device_names=frozenset(data["device"]["names"]),
         plugins=frozenset(data["plugins"]["roots"]),
         same=dict(pair.split(" := ", 1) for pair in data["atoms"]["same"]),
+        follows=dict(pair.split(" := ", 1) for pair in data["atoms"]["follows"]),
         launch=tuple(data["atoms"]["launch"]),
         batch=tuple(data["atoms"]["batch"]),
         fixed_width=tuple(data["verify"]["fixed_width"]),
