@@ -90,7 +90,8 @@ class Truths:
         if self.size_test(atom) is not None:
             return TermValue(atom.text, atom.span, None, TermSource.SIZE)
         found = self._asked(atom, atom.text)
-        other = self.words.settling(self.phase, text)
+        file = atom.span.file if atom.span is not None else ""
+        other = self.words.settling(self.phase, text, file)
         if found.value is None and other is not None:
             found = replace(self._asked(atom, other), text=atom.text, note=f"as {other}")
         if found.value is None and assumed is not None:

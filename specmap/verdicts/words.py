@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 from specmap.codemap.source import canonical
@@ -28,7 +29,8 @@ class Assumed:
 class VerdictWords:
     """What verdicts have to know by name. Tests are canonical source text.
 
-    ``assumed`` and ``settled`` go by phase and test; the phase is "" where any will do.
+    ``assumed`` and ``settled`` go by place and test. A place is a phase, a file in which the
+    test stands, both with a blank between them, or "" where any will do.
     ``sizes`` says how a test compares the batch with what was captured: ``at most`` or
     ``one of``. ``settled`` gives a test that needs a running server as another over the
     settings. ``reasons`` says what each assumption means, by key. ``limits`` are the settings
@@ -55,9 +57,12 @@ class VerdictWords:
         """Return what a steady batch makes of a test in a phase."""
         return self.assumed.get((phase, test), self.assumed.get(("", test)))
 
-    def settling(self, phase: str, test: str) -> str | None:
-        """Return the test of the settings that stands for a test in a phase."""
-        return self.settled.get((phase, test), self.settled.get(("", test)))
+    def settling(self, phase: str, test: str, file: str = "") -> str | None:
+        """Return the test of the settings that stands for a test of a file in a phase."""
+        name = file.rpartition("/")[2]
+        places = (f"{phase} {name}", phase, name, "")
+        found = (self.settled.get((place, test)) for place in places)
+        return next((other for other in found if other is not None), None)
 
 
 def load_words(path: Path | None = None) -> VerdictWords:
@@ -97,12 +102,15 @@ def load_words(path: Path | None = None) -> VerdictWords:
 
 
 def _places(text: str) -> list[tuple[str, str]]:
-    """Take ``verify, draft: test`` apart: the phases in which the test is meant, and the test."""
+    """Take ``verify, runner.py: test`` apart: the phases and files of the test, and the test."""
     head, found, test = text.partition(": ")
     names = [name.strip() for name in head.split(",")]
-    if not found or not set(names) <= set(PhaseName):
+    files = [name for name in names if name.endswith(".py")]
+    phases = [name for name in names if name not in files]
+    if not found or not set(phases) <= set(PhaseName):
         return [("", canonical(text))]
-    return [(name, canonical(test)) for name in names]
+    places = product(phases or [""], files or [""])
+    return [(f"{phase} {file}".strip(), canonical(test)) for phase, file in places]
 
 
 def _pairs(items: list[str]) -> dict[str, str]:

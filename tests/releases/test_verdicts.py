@@ -68,6 +68,35 @@ def test_measured_above_the_capture_limit(extra: dict[str, object]) -> None:
     assert verdicts(outcome("0.5.12", values, batch="bs=2")) == ALL_GRAPH
 
 
+@pytest.mark.parametrize("off", ["disable_cuda_graph", "disable_decode_cuda_graph"])
+def test_graphs_turned_off_0_5_16(off: str) -> None:
+    """cuda_graph_setup.py:283 and eagle_worker_v2.py:382 ask what the server published."""
+    found = outcome("0.5.16", {**TRITON, off: True})
+    assert phase(found, "draft").verdict is Verdict.EAGER
+    assert phase(found, "verify").verdict is Verdict.EAGER
+    assert phase(found, "draft_extend").verdict is not Verdict.GRAPH
+
+
+@pytest.mark.parametrize(
+    ("values", "verdict"),
+    [
+        # piecewise_cuda_graph_runner.py:227 captures none, dflash_worker.py:1128 asks for all.
+        ({"speculative_algorithm": "DFLASH"}, Verdict.EAGER),
+        (STANDALONE, Verdict.PIECEWISE),
+    ],
+)
+def test_target_prefill_by_the_hidden_states_it_asks_for_0_5_12(
+    values: dict[str, object], verdict: Verdict
+) -> None:
+    values = {**values, "speculative_draft_model_path": "someone/draft"}
+    assert phase(outcome("0.5.12", values), "target_prefill").verdict is verdict
+
+
+def test_target_prefill_of_a_breakable_graph_0_5_16() -> None:
+    """prefill_cuda_graph_runner.py:203 captures what an EAGLE target asks for."""
+    assert phase(outcome("0.5.16", TRITON), "target_prefill").verdict is not Verdict.EAGER
+
+
 @pytest.mark.parametrize(
     ("release", "backend", "verdict", "line"),
     [

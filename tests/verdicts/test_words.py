@@ -57,3 +57,15 @@ def test_a_batch() -> None:
 def test_a_batch_that_is_none(text: str, message: str) -> None:
     with pytest.raises(SpecmapError, match=message):
         read_batch(text, WORDS)
+
+
+def test_a_test_may_mean_something_in_one_file_only(tmp_path: Path) -> None:
+    path = tmp_path / "vocabulary.toml"
+    text = (rules_folder() / "vocabulary.toml").read_text("utf-8")
+    lines = '"draft, runner.py: a.b := c.d", "other.py: a.b := e.f", "draft: a.b := g.h",'
+    path.write_text(text.replace("settled = [", f"settled = [\n  {lines}"))
+    words = load_words(path)
+    assert words.settling("draft", "a.b", "sglang/srt/runner.py") == "c.d"
+    assert words.settling("verify", "a.b", "sglang/srt/runner.py") is None
+    assert words.settling("verify", "a.b", "sglang/srt/other.py") == "e.f"
+    assert words.settling("draft", "a.b", "sglang/srt/elsewhere.py") == "g.h"

@@ -29,7 +29,10 @@ MISSING = object()
 
 
 class Attributes:
-    """Attribute access of one machine. ``method`` gives the methods of built-in values."""
+    """Attribute access of one machine. ``method`` gives the methods of built-in values.
+
+    ``published`` are the modules whose objects a server fills while it starts.
+    """
 
     def __init__(
         self,
@@ -38,12 +41,14 @@ class Attributes:
         replaced: Callable[[str], Native | None],
         constant: Callable[[str], object],
         stashes: frozenset[str],
+        published: tuple[str, ...],
     ) -> None:
         self.machine = machine
         self.method = method
         self.replaced = replaced
         self.constant = constant
         self.stashes = stashes
+        self.published = published
         machine.attribute = self.read
         machine.assign_attribute = self.write
 
@@ -132,7 +137,7 @@ class Attributes:
         if name in value.slots:
             if value is machine.record and machine.reads is not None:
                 machine.reads.append(name)
-            return machine.read(value, name)
+            return self._in_service(value, name, machine.read(value, name))
         if isinstance(value, Carrier):
             return self._of_carrier(value, name)
         if value.cls is None:
@@ -153,6 +158,13 @@ class Attributes:
             if raised.kind != "AttributeError":
                 raise
             return MISSING
+
+    def _in_service(self, value: Instance, name: str, held: object) -> object:
+        """What a running server has in a slot that is empty until it starts: nobody knows."""
+        module = value.cls.module.name if value.cls is not None else ""
+        if held is None and self.machine.in_service and module in self.published:
+            return self.machine.unknown(f"{name} of {value.label}, set while the server starts")
+        return held
 
     def _of_carrier(self, value: Carrier, name: str) -> object:
         owner = self._owner(value.cls, name) if value.cls is not None else None

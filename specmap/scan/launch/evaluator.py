@@ -55,6 +55,7 @@ class Evaluator:
         self._cut = False
         self._facts: Mapping[str, Fact] | None = None
         self._resolve()
+        self.run.machine.in_service = True
 
     @property
     def record(self) -> Instance:

@@ -46,7 +46,14 @@ def interpreter(library: Library, inputs: Inputs, vocabulary: Vocabulary) -> Int
 
     builtins = Builtins(machine, attribute_or, MISSING, tables.absent)
     methods = Methods(machine, builtins.each)
-    attributes = Attributes(machine, methods.find, tables.replaced, outside.constant, words.stash)
+    attributes = Attributes(
+        machine,
+        methods.find,
+        tables.replaced,
+        outside.constant,
+        words.stash,
+        words.bag_modules,
+    )
     calls = Calls(machine, tables.replaced, outside.call, words.registries)
     Expressions(machine, builtins.find)
     Statements(machine, library, builtins.find, words.ignored)

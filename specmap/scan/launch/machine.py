@@ -123,6 +123,8 @@ class Machine:
         self.why: tuple[str, ...] = ()
         self.assumptions: set[str] = set()
         self.stash: Box | None = None
+        # Whether the settings are derived and a started server is asked about.
+        self.in_service = False
         self.blank: dict[str, tuple[str, ...]] = {}
         self.bare: tuple[str, ...] = ()
         self.reads: list[str] | None = None

@@ -238,3 +238,54 @@ def test_a_name_that_a_module_binds_under_a_test(
     after = GPU + f"if {test}:\n    LIMIT = 1\nelse:\n    LIMIT = 3\n"
     found = launch(tmp_path, "self.a = LIMIT", after=after).facts().facts["a"]
     assert (found.known, found.value) == (value is not None, value)
+
+
+CONTEXT = """
+class Context:
+    def __init__(self):
+        self._server_args = None
+
+    @property
+    def server_args(self):
+        if self._server_args is None:
+            raise ValueError("not published")
+        return self._server_args
+
+    def publish(self, server_args):
+        self._server_args = server_args
+
+_CONTEXT = Context()
+
+def get_server_args():
+    return _CONTEXT.server_args
+
+def another_name():
+    return _CONTEXT.server_args
+"""
+ASKING = """
+from sglang.srt.runtime_context import another_name, get_server_args
+
+def is_three():
+    try:
+        server_args = get_server_args()
+    except ValueError:
+        return False
+    return server_args.b == 3
+
+def is_three_too():
+    try:
+        server_args = another_name()
+    except ValueError:
+        return False
+    return server_args.b == 3
+"""
+
+
+@pytest.mark.parametrize(("test", "truth"), [("is_three()", True), ("is_three_too()", None)])
+def test_what_a_server_publishes_is_not_empty(
+    tmp_path: Path, test: str, truth: bool | None
+) -> None:
+    """Code that is asked about runs in a started server, not before the settings are there."""
+    files = {"sglang/srt/runtime_context.py": CONTEXT, "sglang/srt/worker.py": ASKING}
+    found = launch(tmp_path, "self.b = 3\n", files=files)
+    assert found.truth(test, "sglang/srt/worker.py").truth is truth
