@@ -168,10 +168,27 @@ def _judged(
     why = ""
     for launch in _launches(run, tree, given):
         try:
-            return with_launch(subject, ready(codemap, library, vocabulary, launch))
+            judged = with_launch(subject, ready(codemap, library, vocabulary, launch))
         except SpecmapError as error:
             why = why or f"the launch of the run could not be judged: {error}"
+            continue
+        incomplete = _incomplete(judged, run)
+        if not incomplete:
+            return judged
+        why = why or incomplete
     return without_launch(replace(subject, notes=(why,) if why else ()))
+
+
+def _incomplete(judged: Subject, run: Run | None) -> str:
+    """Say that a server ran although its recorded settings are refused: some are not recorded."""
+    refusal = judged.outcome.refusal if judged.outcome is not None else None
+    if refusal is None or run is None or not any(rank.phases for rank in run.ranks):
+        return ""
+    return (
+        "the settings that the run recorded are not all it started with: alone they would be "
+        f"refused ({refusal.span.file}:{refusal.span.line}: {refusal.message}), so the verdicts "
+        "are those of the source alone; give the launch command with --args-file"
+    )
 
 
 def _launches(run: Run | None, tree: pipeline.Resolved, given: Launch | None) -> Iterator[Launch]:

@@ -12,6 +12,7 @@ from specmap import cli
 from tests.report.page.shapes import wrong
 from tests.report.page.subjects import unpacked
 from tests.review_tree import LAST_LINE, SYNC, VERIFY, edit, plant
+from tests.sweep.tree import REFUSAL_LINE, sweepable
 from tests.trace.recorded import MAX_BS_2, write_pair
 
 Run = Callable[..., tuple[int | str | None, str, str]]
@@ -84,6 +85,25 @@ def test_a_run_that_lost_its_graph_is_exit_code_1(run: Run, tmp_path: Path) -> N
     (rank,) = side["run"]["ranks"]
     assert rank["timeline"]["cycles"] == rank["cycles"]
     assert rank["timeline"]["passes"] == sum(phase["passes"] for phase in rank["phases"])
+
+
+def test_a_server_that_ran_is_not_said_to_refuse_its_start(run: Run, tmp_path: Path) -> None:
+    """The header of a run has a part of the settings; here the others would be needed."""
+    old = "if self.speculative_eagle_topk > 1 and"
+    edit(sweepable(tmp_path), "sglang/srt/server_args.py", (old, "if not self.model_path or"))
+    recorded(tmp_path / "trace-1")
+    code, _, err = run("report", "tree", "--run", "trace-1", "-o", "run.html")
+    assert (code, err) == (1, "")
+    data, _ = unpacked(Path("run.html").read_bytes())
+    (side,) = data["sides"]
+    assert side["launch"] is None
+    (note,) = side["run"]["notes"]
+    assert f"server_args.py:{REFUSAL_LINE}: too deep a tree" in note
+    assert "give the launch command" in note
+    launch = "--model-path m --speculative-algorithm EAGLE --speculative-num-steps 5"
+    run("report", "tree", "--run", "trace-1", "-o", "run.html", "--args", launch)
+    data, _ = unpacked(Path("run.html").read_bytes())
+    assert data["sides"][0]["launch"]["refusal"]["message"] == "too deep a tree"
 
 
 @pytest.mark.parametrize(

@@ -157,6 +157,8 @@ def test_a_recorded_run_stands_beside_its_release(tmp_path: Path) -> None:
     assert made.failing
     assert side["headline"]["level"] == "bad"
     assert "bs 4 > largest captured 2" in side["headline"]["text"]
+    # Its header names no model path, but the server ran.
+    assert side["launch"] is None or side["launch"]["refusal"] is None
     (shown,) = side["run"]["ranks"]
     assert shown["name"] == rank
     ran = [w for w in side["workers"] if any(p["observed"]["counts"] for p in w["phases"])]
