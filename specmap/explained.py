@@ -82,16 +82,15 @@ def _plain(codemap: CodeMap, named: PhasePlace) -> PhaseReason:
 
 def _launched(answer: Explanation, named: object, prepared: Prepared) -> Explanation:
     """Add what a launch makes of the place."""
-    from specmap.verdicts.outcome import court_of
     from specmap.why.changes import Setup, alternatives
     from specmap.why.phases import phase_reason
     from specmap.why.places import PhasePlace
 
-    evaluator, question = prepared.evaluator, prepared.question
+    question = prepared.question
     outcome = prepared.judged()
     if not isinstance(named, PhasePlace):
         return replace(answer, outcome=outcome)
-    court = court_of(evaluator, prepared.words, question.batch, question.least)
+    evaluator, court = prepared.settings(), prepared.court()
     size = question.batch.size or 1
     judged = court.phase(named.phase)
     reason = phase_reason(
@@ -102,7 +101,7 @@ def _launched(answer: Explanation, named: object, prepared: Prepared) -> Explana
         prepared.codemap,
         prepared.words,
         question.batch,
-        prepared.inputs,
+        evaluator.inputs,
         frozenset(facts.facts),
         prepared.fresh,
     )

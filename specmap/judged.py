@@ -17,7 +17,6 @@ from specmap.report.page.phases import ends_of
 from specmap.report.page.subject import Subject
 
 if TYPE_CHECKING:
-    from specmap.scan.launch.evaluator import Evaluator
     from specmap.verdicts.phases import Judge
     from specmap.verdicts.words import VerdictWords
 
@@ -25,8 +24,7 @@ if TYPE_CHECKING:
 def with_launch(subject: Subject, prepared: Prepared) -> Subject:
     """Return a side with the outcome of a launch, and what it makes of every test."""
     outcome = replace(prepared.judged(), partial=subject.partial)
-    evaluator = _judging(prepared, outcome)
-    court = _court(prepared, evaluator)
+    court = prepared.court()
     chosen = {worker.id for worker in outcome.workers}
     values = {
         (worker.id, phase.name): _values(court, phase)
@@ -36,21 +34,8 @@ def with_launch(subject: Subject, prepared: Prepared) -> Subject:
     }
     return replace(
         subject, outcome=outcome, values=values, size_test=court.truths.size_test,
-        changes=_alternatives(prepared, evaluator, outcome),
+        changes=_alternatives(prepared, outcome),
     )  # fmt: skip
-
-
-def _judging(prepared: Prepared, outcome: Outcome) -> Evaluator:
-    """Return the settings that the outcome rests on: assumed models may not fit the launch."""
-    fits = outcome.refusal is not None or prepared.evaluator.facts().refused is None
-    return prepared.evaluator if fits else prepared.sure
-
-
-def _court(prepared: Prepared, evaluator: Evaluator) -> Judge:
-    from specmap.verdicts.outcome import court_of
-
-    least = prepared.question.least if evaluator is prepared.evaluator else ()
-    return court_of(evaluator, prepared.words, prepared.question.batch, least)
 
 
 def _values(court: Judge, phase: Phase) -> tuple[tuple[Atom, TermValue], ...]:
@@ -92,7 +77,7 @@ def _assumed(words: VerdictWords, phase: PhaseName, atom: Atom) -> TermValue:
 
 
 def _alternatives(
-    prepared: Prepared, evaluator: Evaluator, outcome: Outcome
+    prepared: Prepared, outcome: Outcome
 ) -> Mapping[PhaseName, tuple[Alternative, ...]]:
     """Return what would give back the graph of the decode phases that lost it, verify first."""
     from specmap.why.changes import Setup, alternatives
@@ -102,6 +87,7 @@ def _alternatives(
         for phase in (outcome.worker.phases if outcome.worker is not None else ())
         if phase.name in CYCLE and phase.could_replay and phase.verdict is Verdict.EAGER
     ]
+    evaluator = prepared.settings()
     facts = evaluator.facts().facts
     setup = Setup(
         prepared.codemap,

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from specmap.scan.launch.tables import Inputs
     from specmap.scan.vocabulary import Vocabulary
     from specmap.verdicts.outcome import Question
+    from specmap.verdicts.phases import Judge
     from specmap.verdicts.words import VerdictWords
 
 # Memory of the smallest and the largest GPU, in MiB: what both capture, every one captures.
@@ -83,6 +84,19 @@ class Prepared:
             return found
         question = replace(self.question, least=())
         return marked(judge(self.codemap, self.sure, self.words, question), found, self.models)
+
+    def settings(self) -> Evaluator:
+        """Return what the outcome rests on: assumed models may not fit the launch."""
+        doubted = self.evaluator.facts().refused is not None and self.sure.facts().refused is None
+        return self.sure if doubted else self.evaluator
+
+    def court(self) -> Judge:
+        """Return the judge of the phases, over the same settings as the outcome."""
+        from specmap.verdicts.outcome import court_of
+
+        settings = self.settings()
+        least = self.question.least if settings is self.evaluator else ()
+        return court_of(settings, self.words, self.question.batch, least)
 
 
 def judge_launch(

@@ -105,6 +105,18 @@ def test_a_capture_limit_is_raised_or_taken_away(tmp_path: Path) -> None:
     assert (SettingChange("cuda_graph_max_bs", 2, 4),) in changes
 
 
+def test_a_launch_that_a_plain_model_does_not_fit_has_its_changes_too(tmp_path: Path) -> None:
+    """The plain model that is assumed has room for less: model_config.py:564 would refuse it."""
+    launch = Launch(f"{CHAIN} --context-length 1048576 --disable-cuda-graph")
+    found = explain("sglang==0.5.12", "EAGLEWorkerV2.verify", launch)
+    assert found.outcome is not None
+    assert any("would refuse a plain one" in note for note in found.outcome.notes)
+    [reason] = found.phases
+    assert reason.verdict is Verdict.EAGER
+    changes = {(a.changes[0].name, a.changes[0].new, a.verdict) for a in reason.alternatives}
+    assert ("disable_cuda_graph", False, Verdict.GRAPH) in changes
+
+
 def test_what_would_take_the_graph_away_0_5_23(tmp_path: Path) -> None:
     """The off-switch of all graphs, eagle_worker_v2.py:481."""
     found = asked("0.5.23", "EAGLEWorkerV2.draft_extend", tmp_path, "")
