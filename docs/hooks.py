@@ -24,6 +24,7 @@ ROOT = Path(__file__).parent.parent
 SCHEMAS = {
     "codemap": "docs/schema/codemap-1.0.schema.json",
     "run": "docs/schema/run-1.0.schema.json",
+    "sweep": "docs/schema/sweep-1.0.schema.json",
 }
 COPIED = {
     "index.md": "README.md",

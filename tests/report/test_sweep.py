@@ -5,18 +5,24 @@ from __future__ import annotations
 import csv
 import json
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
+import jsonschema
 import pytest
 
-from specmap.codemap.sweep import Axis, Prediction, Sweep
+from specmap.codemap.launch import PathTest, Refusal
+from specmap.codemap.sweep import Axis, Prediction, RunUsed, Sweep
 from specmap.codemap.verdict import Verdict
 from specmap.report.options import RenderOptions
 from specmap.report.sweep_json import render_sweep_json
 from specmap.report.sweep_rows import counted, rows
 from specmap.report.sweep_table import render_sweep_csv, render_sweep_markdown
 from specmap.report.sweep_text import render_sweep
-from tests.sweep.sample import cell, refused, sweep
+from tests.sweep.sample import RUNNER, cell, refused, sweep
 
+ROOT = Path(__file__).parents[2]
+SCHEMA: dict[str, Any] = json.loads((ROOT / "docs/schema/sweep-1.0.schema.json").read_text("utf-8"))
 AXES = (
     Axis("cuda-graph-max-bs", ("2", "8"), ("cuda_graph_max_bs",)),
     Axis("speculative-num-steps", ("2", "3", "4", "5"), ("speculative_num_steps",)),
@@ -66,8 +72,6 @@ def test_the_text_says_what_is_lost_and_why(found: Sweep) -> None:
 
 
 def test_the_text_ranks_where_there_are_runs(found: Sweep) -> None:
-    from specmap.codemap.sweep import RunUsed
-
     used = RunUsed("run", {"speculative_num_steps": 3}, "EAGLEWorker", 4, 4_000_000, 2.0)
     bad = RunUsed("empty", {}, "", None, None, None, "it has no decode cycle")
     made = replace(found, runs=(used, bad), ranking_assumes=("prefill costs nothing",))
@@ -110,6 +114,38 @@ def test_json_holds_every_cell_by_axis(found: Sweep) -> None:
     assert data["cells"][3]["phases"][1]["span"]["line"] == 403
     assert data["cells"][3]["prediction"]["tokens_per_second"] == 2000.0
     assert data["cells"][6]["refusal"]["span"]["line"] == 2457
+
+
+def described(found: Sweep) -> Any:
+    """Return the JSON of a sweep after the published schema accepted it."""
+    data = json.loads(render_sweep_json(found))
+    jsonschema.Draft202012Validator(SCHEMA).validate(data)
+    return data
+
+
+def test_the_json_of_a_sweep_is_what_its_schema_says(found: Sweep) -> None:
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    tests = (PathTest("topk > 1", RUNNER, "unknown, taken as true"),)
+    may = Refusal(False, "ValueError", "no such page size", RUNNER, tests, ("model config",))
+    used = RunUsed("run", {"speculative_num_steps": 3}, "EAGLEWorker", 4, 4_000_000, 2.0)
+    bad = RunUsed("empty", {}, "", None, None, None, "it has no decode cycle")
+    cells = (replace(found.cells[0], may_refuse=(may,)), *found.cells[1:])
+    data = described(replace(found, cells=cells, runs=(used, bad)))
+    assert data["cells"][0]["may_refuse"][0]["tests"][0]["outcome"].startswith("unknown")
+    assert data["cells"][3]["prediction"]["measured"] is True
+    assert data["cells"][0]["prediction"] is None
+    assert described(sweep(AXES))["cells"] == []
+
+
+def test_the_schema_refuses_what_the_format_does_not_know(found: Sweep) -> None:
+    data = described(found)
+    data["cells"][0]["colour"] = "red"
+    data["cells"][3]["state"] = "bored"
+    data["cells"][3]["values"]["bs"] = 4
+    data["cells"][5]["phases"][0]["verdict"] = "FAST"
+    del data["cells"][6]["refusal"]["span"]["line"]
+    broken = list(jsonschema.Draft202012Validator(SCHEMA).iter_errors(data))
+    assert len(broken) == 5
 
 
 def test_the_same_sweep_gives_the_same_bytes(found: Sweep) -> None:
