@@ -50,8 +50,6 @@ class Hands:
 
 @dataclass
 class _Run:
-    root: Path
-    names: Names
     rewrites: Sequence[Rewrite]
     hands: Hands
     made: list[Attempt] = field(default_factory=list)
@@ -83,11 +81,12 @@ def fix(
     A rewrite that breaks a law, or does not keep what it promises, is taken back and the
     rest is done again without it.
     """
-    run = _Run(root, names, rewrites, hands)
+    run = _Run(rewrites, hands)
+    original = Tree(root, codemap, names)
     for _ in range(_ROUNDS):
         run.made, run.waiting, run.conflicts, run.gone = [], {}, {}, {}
-        texts, last = _to_the_end(run, codemap)
-        broken = _unkept(run, codemap, last, texts)
+        last = _to_the_end(run, original)
+        broken = _unkept(run, codemap, last)
         if not broken:
             break
         for attempt, reason in broken:
@@ -97,13 +96,12 @@ def fix(
     attempts = [*run.made, *run.failed.values(), *run.waiting.values()]
     known = {attempt.proposal.key for attempt in attempts}
     attempts += [attempt for key, attempt in run.conflicts.items() if key not in known]
-    original = Tree(root, codemap, names)
     return FixReport(
         codemap.target,
         codemap.release,
         tuple(sorted(attempts, key=_order)),
-        {file: original.text(file) for file in sorted(texts)},
-        dict(sorted(texts.items())),
+        {file: original.text(file) for file in sorted(last.texts)},
+        dict(sorted(last.texts.items())),
     )
 
 
@@ -111,17 +109,15 @@ def _order(attempt: Attempt) -> tuple[object, ...]:
     return (list(Outcome).index(attempt.outcome), attempt.proposal.span, attempt.rewrite.id)
 
 
-def _to_the_end(run: _Run, codemap: CodeMap) -> tuple[dict[str, str], CodeMap]:
+def _to_the_end(run: _Run, tree: Tree) -> Tree:
     """Apply round after round; each reads the tree anew."""
-    texts: dict[str, str] = {}
     for _ in range(_ROUNDS):
-        tree = Tree(run.root, codemap, run.names, texts)
         taken = _taken(run, tree)
         if not taken:
             break
         texts = _made(run, tree, taken)
-        codemap = run.hands.scan(texts)
-    return texts, codemap
+        tree = tree.changed(run.hands.scan(texts), texts)
+    return tree
 
 
 def _taken(run: _Run, tree: Tree) -> list[Attempt]:
@@ -217,14 +213,12 @@ def applied(text: str, changes: Iterable[Change], file: str) -> str:
     return "".join([*parts, text[end:]])
 
 
-def _unkept(
-    run: _Run, first: CodeMap, last: CodeMap, texts: Mapping[str, str]
-) -> list[tuple[Attempt, str]]:
+def _unkept(run: _Run, first: CodeMap, last: Tree) -> list[tuple[Attempt, str]]:
     """Return the attempts whose promise the last map breaks; the others get their proof."""
-    facts = facts_of(Tree(run.root, last, run.names, texts))
-    able = {w.id for w, p in verifying(facts.tree) if not never(p.graph_when, facts)}
-    fresh = run.hands.fresh(last) if run.made else ()
-    worse = _worse(first, last)
+    facts = facts_of(last)
+    able = {w.id for w, p in verifying(last) if not never(p.graph_when, facts)}
+    fresh = run.hands.fresh(last.codemap) if run.made else ()
+    worse = _worse(first, last.codemap)
     found: list[tuple[Attempt, str]] = []
     for index, attempt in enumerate(run.made):
         proposal = attempt.proposal

@@ -7,7 +7,7 @@ import re
 import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 import libcst as cst
@@ -162,6 +162,14 @@ class Tree:
         found = self.find(symbol)
         return found if isinstance(found, cst.FunctionDef) else None
 
+    def changed(self, codemap: CodeMap, texts: Mapping[str, str]) -> Tree:
+        """Return the tree with other texts over it; what is the same is not read again."""
+        made = Tree(self.root, codemap, self.names, texts)
+        same = {f for f in self._sources if made.texts.get(f) == self.texts.get(f)}
+        made._sources.update({file: self._sources[file] for file in same})
+        made._read.update(self._read)
+        return made
+
     @property
     def files(self) -> list[str]:
         """The files that the map was built from."""
@@ -181,9 +189,20 @@ def definitions(body: cst.BaseSuite | cst.Module) -> Iterator[Definition]:
 
 def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
     """Yield a node and all below it, in the order of the text."""
+    if isinstance(node, cst.FunctionDef | cst.BaseSuite):
+        return iter(_below(node))
+    return _walked(node)
+
+
+def _walked(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
     yield node
     for child in node.children:
         yield from walk(child)
+
+
+@lru_cache(maxsize=4096)
+def _below(node: cst.CSTNode) -> tuple[cst.CSTNode, ...]:
+    return tuple(_walked(node))
 
 
 def statements(function: cst.FunctionDef) -> Iterator[cst.SimpleStatementLine]:
