@@ -15,6 +15,7 @@ from operator import add, eq, floordiv, ge, gt, le, lt, mod, mul, ne, sub
 from specmap.codemap.source import Span, file_of, symbol_id
 from specmap.fix.constants import Constants, is_property
 from specmap.fix.enums import methods_of
+from specmap.fix.returned import returned
 from specmap.fix.tree import Tree
 
 _BATCHES = tuple((bs, width) for bs in (1, 2, 3, 8, 64) for width in (2, 3, 4, 5, 16))
@@ -32,6 +33,7 @@ class Scope:
     owner: ast.ClassDef | None = None
     given: tuple[tuple[str, bool | None], ...] = ()
     depth: int = 0
+    modes: frozenset[str] = frozenset()
 
     def binding(self, name: str) -> ast.expr | None:
         """Return the value of a name that the function binds once and at its top level."""
@@ -184,16 +186,37 @@ class Facts:
             return None
         operator, left, right = node.ops[0], node.left, node.comparators[0]
         if isinstance(operator, ast.IsNot | ast.Is) and _is_none(right):
-            held = self._facts.get(f"{ast.unparse(left).rpartition('.')[2]} is None")
-            if held is None:
-                return None
-            return (held == "true") is isinstance(operator, ast.Is)
+            nothing = self._is_nothing(left, scope)
+            return None if nothing is None else nothing is isinstance(operator, ast.Is)
         modes = self._compared_mode(left, right, scope)
         if modes is not None and isinstance(operator, ast.Eq | ast.Is | ast.In):
             return modes
         if modes is not None and isinstance(operator, ast.NotEq | ast.IsNot | ast.NotIn):
             return not modes
         return self._compared_numbers(operator, left, right, scope)
+
+    def _is_nothing(self, node: ast.expr, scope: Scope) -> bool | None:
+        """Whether an expression is ``None`` for every verify batch."""
+        text = ast.unparse(node)
+        held = self._facts.get(f"{text.rpartition('.')[2]} is None")
+        if held is not None:
+            return held == "true"
+        if isinstance(node, ast.Constant):
+            return node.value is None
+        if isinstance(node, ast.Attribute) and any(
+            text.endswith(f".{name}") for name in self._numbers
+        ):
+            return False
+        if scope.depth > _DEPTH:
+            return None
+        if isinstance(node, ast.Name):
+            bound = scope.binding(node.id)
+            return None if bound is None else self._is_nothing(bound, _deeper(scope))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            values, inside = self._returned(node.func, node, scope)
+            found = {self._is_nothing(value, inside) for value in values or ()}
+            return found.pop() if len(found) == 1 else None
+        return None
 
     def _compared_mode(self, left: ast.expr, right: ast.expr, scope: Scope) -> bool | None:
         """Whether a batch's mode is one of the modes on the right, where both are known."""
@@ -218,7 +241,9 @@ class Facts:
     def _is_mode(self, node: ast.expr, scope: Scope) -> bool:
         if isinstance(node, ast.Name):
             value = scope.binding(node.id)
-            return value is not None and self._is_mode(value, replace(scope, function=None))
+            if value is None:
+                return node.id in scope.modes
+            return self._is_mode(value, replace(scope, function=None))
         return isinstance(node, ast.Attribute) and node.attr in self._names.mode_attribute
 
     def _mode_name(self, node: ast.expr) -> str | None:
@@ -292,24 +317,31 @@ class Facts:
         return True if every <= holds else None if every & holds else False
 
     def _own_method(self, name: str, call: ast.Call, scope: Scope) -> bool | None:
-        """The value of a method of the same class that is one return statement."""
-        owner = scope.owner
+        """The truth of a method of the same class, where all that it can return agrees."""
+        asked = ast.Attribute(ast.Name("self", ast.Load()), name, ast.Load())
+        values, inside = self._returned(asked, call, scope)
+        found = {self._truth(value, inside) for value in values or ()}
+        return found.pop() if len(found) == 1 else None
+
+    def _returned(
+        self, function: ast.Attribute, call: ast.Call, scope: Scope
+    ) -> tuple[list[ast.expr] | None, Scope]:
+        """What a method of the same class can return for a verify batch, and where that stands."""
+        owner = scope.owner if _is_self(function.value) else None
+        name = function.attr
         method = next(
             (d for d in _definitions(owner.body if owner else ()) if d.name == name), None
         )
-        if not isinstance(method, ast.FunctionDef):
-            return None
-        body = [s for s in method.body if not _is_text(s)]
-        rest = [s for s in body[:-1] if not isinstance(s, ast.Assign)]
-        if rest or not body or not isinstance(body[-1], ast.Return) or body[-1].value is None:
-            return None
+        if not isinstance(method, ast.FunctionDef) or scope.depth > _DEPTH:
+            return None, scope
         names = [a.arg for a in method.args.args[1:]]
         given = [*zip(names, call.args, strict=False)]
         given += [(k.arg, k.value) for k in call.keywords if k.arg]
         known = tuple((n, self._truth(v, _deeper(scope))) for n, v in given)
+        modes = frozenset(n for n, v in given if self._is_mode(v, scope))
         symbol = f"{scope.symbol.rpartition('.')[0]}.{name}"
-        inside = Scope(symbol, method, owner, known, scope.depth + 1)
-        return self._truth(body[-1].value, inside)
+        inside = Scope(symbol, method, owner, known, scope.depth + 1, modes)
+        return returned(method.body, lambda test: self._truth(test, inside)), inside
 
     def _enum(self, names: frozenset[str]) -> Mapping[str, frozenset[str]]:
         found = next((enum for _, enum in self._enums(names)), None)
@@ -357,7 +389,3 @@ def _is_self(node: ast.expr) -> bool:
 
 def _is_none(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is None
-
-
-def _is_text(statement: ast.stmt) -> bool:
-    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)

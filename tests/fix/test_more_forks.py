@@ -145,3 +145,53 @@ def test_a_loss_that_nothing_explains_is_said(tmp_path: Path) -> None:
     assert {a.proposal.what for a in report.attempts} == {
         f"verify of {name} never replays its graph" for name in ("EAGLEWorker", "NGRAMWorker")
     }
+
+
+FIT = f"{WITH_TERM}self._mask_fits(forward_batch)\n"
+MASK = (
+    "\n    def _mask_fits(self, batch):\n"
+    "        if batch.spec_info is None:\n            return True\n"
+    "        return self.masks_are_stable\n"
+)
+
+
+def test_a_method_that_returns_in_two_places_is_followed(tmp_path: Path) -> None:
+    changes = (
+        (RUNNER, CLASS, f"{CLASS}    masks_are_stable = False\n\n"),
+        (RUNNER, f"        {FITS}", f"        {FIT}{MASK}"),
+    )
+    report = run(fork(tmp_path / "fork", changes))
+    assert [a.rewrite.id for a in report.applied] == ["SPF101"]
+    assert f"        {FITS}" in report.after[RUNNER]
+
+
+WIDTH = (
+    "        width = self._width_of(forward_batch)\n"
+    "        recorded = (\n"
+    "            width is not None and forward_batch.input_ids.numel() == width * 1\n        )\n"
+    f"        {WITH_TERM}recorded\n\n"
+    "    def _width_of(self, batch):\n        mode = batch.forward_mode\n"
+    "        if mode.is_decode():\n            return self.num_tokens_per_bs\n"
+    "        return None\n"
+)
+
+
+def test_a_number_that_is_none_for_verify_goes_with_the_term_that_it_guards(tmp_path: Path) -> None:
+    """Prefill, for which it is none too, never gets as far as the runner."""
+    report = run(fork(tmp_path / "fork", ((RUNNER, f"        {FITS}", WIDTH),)))
+    assert [a.rewrite.id for a in report.applied] == ["SPF101"]
+    assert f"        {FITS}" in report.after[RUNNER]
+    assert "recorded" not in report.after[RUNNER]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "        for _ in batch.reqs:\n            return True\n        return False\n",
+        "        if batch.unknown:\n            return True\n        return False\n",
+        "        return batch.unknown\n",
+    ],
+)
+def test_a_method_that_may_hold_for_verify_is_left_alone(body: str, tmp_path: Path) -> None:
+    asked = f"        {FIT}\n    def _mask_fits(self, batch):\n{body}"
+    assert run(fork(tmp_path / "fork", ((RUNNER, f"        {FITS}", asked),))).attempts == ()

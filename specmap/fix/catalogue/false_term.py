@@ -29,6 +29,7 @@ import libcst as cst
 
 from specmap.codemap.remedy import Change, Proposal, Rewrite, Safety
 from specmap.codemap.source import Span
+from specmap.codemap.verdict import PhaseName
 from specmap.fix.cuts import operands, unwrapped, without
 from specmap.fix.facts import Facts, Scope, facts_of
 from specmap.fix.lost import Part, Place, decision, lost, places
@@ -82,8 +83,9 @@ def _cuts(
 ) -> Iterator[_Cut]:
     """Yield the terms that exclude verify, and the tests that leave early for it."""
     names, values = decision(function, place)
+    alone = not _prefill_is_out(facts, place)
     for value in values:
-        yield from _terms(source, function, value, scope, facts)
+        yield from _terms(source, function, value, scope, facts, alone)
     for node in walk(function.body):
         if isinstance(node, cst.If):
             if _leaves(node, place, names, facts, source) or _detours(node, place, facts, source):
@@ -91,13 +93,19 @@ def _cuts(
 
 
 def _terms(
-    source: Source, function: cst.FunctionDef, value: cst.BaseExpression, scope: Scope, facts: Facts
-) -> Iterator[_Cut]:
-    """Yield the conjuncts that are false for verify, where something else is left."""
+    source: Source, function: cst.FunctionDef, value: cst.BaseExpression, scope: Scope,
+    facts: Facts, alone: bool,
+) -> Iterator[_Cut]:  # fmt: skip
+    """Yield the conjuncts that are false for verify, where something else is left.
+
+    ``alone`` says that nothing before this decision keeps prefill away from the graph.
+    """
     chain = operands(unwrapped(value), cst.And)
     dead = [i for i, o in enumerate(chain) if facts.truth(source.flat(o), scope) is False]
-    # A test that also keeps prefill away from the graph has to stay, in a wider form.
-    dead = [i for i in dead if not facts.keeps_prefill_out(source.flat(chain[i]), scope)]
+    if alone:
+        # A test that also keeps prefill away from the graph has to stay, in a wider form.
+        dead = [i for i in dead if not facts.keeps_prefill_out(source.flat(chain[i]), scope)]
+    dead = [i for i in dead if not _guards(chain[i], chain[i + 1 :], source)]
     if len(chain) < 2 or len(dead) == len(chain):
         return
     for index in dead:
@@ -105,6 +113,42 @@ def _terms(
         along = _binding(source, function, operand)
         changes = (without(source, chain, index), *along)
         yield _Cut(operand, source.flat(operand), changes)
+
+
+def _prefill_is_out(facts: Facts, place: Place) -> bool:
+    """Whether the code that asks a runner has a test of its own that keeps prefill from it."""
+    tree = facts.tree
+    prefill = Facts(tree, tree.names.scan.modes["prefill"])
+    way = {
+        holder
+        for worker in tree.codemap.workers
+        for phase in worker.phases
+        if phase.name is PhaseName.TARGET_PREFILL
+        for arm in phase.arms
+        for holder, _ in arm.chain
+    }
+    routes = [p for p in places(tree, facts) if p.part is Part.ROUTE and p.symbol in way]
+    if place.part is not Part.RUNNER or not routes:
+        return False
+    return all(_sorts_out(tree, facts, prefill, route) for route in routes)
+
+
+def _sorts_out(tree: Tree, facts: Facts, prefill: Facts, route: Place) -> bool:
+    """Whether a term of a decision is false for prefill and not for verify."""
+    function, source = tree.function(route.symbol), tree.source_of(route.symbol)
+    scope = facts.scope(route.symbol)
+    values = decision(function, route)[1] if function is not None else []
+    terms = [source.flat(o) for v in values for o in operands(unwrapped(v), cst.And)]
+    return any(
+        prefill.truth(t, scope) is False and facts.truth(t, scope) is not False for t in terms
+    )
+
+
+def _guards(term: cst.BaseExpression, later: list[cst.BaseExpression], source: Source) -> bool:
+    """Whether a term keeps later ones from reading what is ``None``; it has to go with them."""
+    text = source.flat(term)
+    name = text.removesuffix(" is not None")
+    return text != name and any(name in source.flat(other) for other in later)
 
 
 def _binding(
