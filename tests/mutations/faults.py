@@ -206,7 +206,8 @@ def _asked_about(release: Release, decision: Decision) -> str:
 
 
 def bypassed(release: Release, rng: random.Random) -> Iterator[Mutant]:
-    """A pass calls the model itself."""
+    """A pass calls the model itself, or what asks the runner of prefill alone."""
+    of_prefill = any(f.qualname == "ModelRunner.forward_extend" for f in release.codemap.functions)
     asking = {d.holder for d in release.codemap.decisions if d.kind == "route"}
     for edge in release.codemap.edges:
         if "/speculative/" not in edge.caller or not set(edge.phases) & set(DECODE):
@@ -220,6 +221,8 @@ def bypassed(release: Release, rng: random.Random) -> Iterator[Mutant]:
             continue
         runner = receiver if method == "forward" else f"{receiver}.model_runner"
         code = f"{runner}.model.forward({batch}.input_ids, {batch}.positions, {batch})"
+        if of_prefill and rng.random() < 0.5:
+            code = f"{runner}.forward_extend({batch})[0]"
         text = normal(ast.get_source_segment(source_of(release, edge.span.file), call) or "")
         guarded = edge.caller in asking or _is_fallback(release, edge.caller, asking)
         yield Mutant(
@@ -227,7 +230,7 @@ def bypassed(release: Release, rng: random.Random) -> Iterator[Mutant]:
             edge.span.file,
             (Edit("expression", edge.span.line, text, code),),
             "",
-            f"{edge.text} -> {runner}.model.forward",
+            f"{edge.text} -> {code.partition('(')[0]}",
             "the call is a guarded fallback" if guarded else "",
         )
 

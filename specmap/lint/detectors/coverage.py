@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from specmap.codemap.finding import Match, Step
 from specmap.codemap.graph import (
+    Arm,
     Assignment,
     CodeMap,
     Decision,
@@ -29,6 +30,7 @@ from specmap.lint.detectors.selecting import (
 
 # Two decisions that differ in more terms than this may be about two different runners.
 _ALIKE = 2
+_Site = tuple[str, int]  # a function and a line of it
 _Pair = tuple[Decision, tuple[str, ...], Decision, tuple[str, ...]]
 
 
@@ -216,17 +218,26 @@ def _twice(
 
 def bypassed_runner(codemap: CodeMap, parameters: Mapping[str, object]) -> Iterator[Match]:
     """A pass of the decode cycle reaches the model without asking any graph runner."""
-    asking = {(d.holder, phase) for d in routes(codemap) for phase in d.phases}
+    of_prefill = _asking_for_prefill(codemap)
+    asks = [d for d in routes(codemap) if d.holder not in of_prefill]
+    asking = {(d.holder, phase) for d in asks for phase in d.phases}
     # A constant in place of the question is another rule's finding.
     constant = {f.holder for f in codemap.flags if f.decides and f.status is FlagStatus.CONSTANT}
-    holders = {d.holder for d in routes(codemap)} | constant
-    found: dict[tuple[str, int], list[tuple[Worker, PhaseName]]] = {}
+    holders = {d.holder for d in asks} | constant
+    # Calls that others get to after they asked are not what leaves the runner out.
+    shared = {
+        site
+        for _, arm in _arms(codemap)
+        if any(holder in holders for holder, _ in arm.chain)
+        for site in arm.chain
+    }
+    found: dict[_Site, list[tuple[Worker, PhaseName]]] = {}
     for worker, phase in phases_of(codemap):
         for arm in phase.arms:
             if arm.kind is not SinkKind.EAGER:
                 continue
             if not any((h, phase.name) in asking or h in holders for h, _ in arm.chain):
-                site = _site(arm.chain, worker)
+                site = _site(arm.chain, worker, shared)
                 named = _passes(worker, site) or {phase.name}
                 found.setdefault(site, []).extend((worker, name) for name in sorted(named))
     edges = {(e.caller, e.span.line): e for e in codemap.edges}
@@ -244,7 +255,26 @@ def bypassed_runner(codemap: CodeMap, parameters: Mapping[str, object]) -> Itera
         )
 
 
-def _passes(worker: Worker, site: tuple[str, int]) -> set[PhaseName]:
+def _asking_for_prefill(codemap: CodeMap) -> set[str]:
+    """Return the functions on prefill's way to a piecewise graph that no way to a graph passes."""
+    piecewise = {
+        holder
+        for name, arm in _arms(codemap)
+        if arm.kind is SinkKind.PIECEWISE and name not in DECODE_PHASES
+        for holder, _ in arm.chain
+    }
+    whole = {h for _, arm in _arms(codemap) if arm.kind is SinkKind.GRAPH for h, _ in arm.chain}
+    return piecewise - whole
+
+
+def _arms(codemap: CodeMap) -> Iterator[tuple[PhaseName, Arm]]:
+    """Yield every way that a phase of a worker can end."""
+    for worker in codemap.workers:
+        for phase in worker.phases:
+            yield from ((phase.name, arm) for arm in phase.arms)
+
+
+def _passes(worker: Worker, site: _Site) -> set[PhaseName]:
     """Return the decode phases that the function around a call is part of by its other calls."""
     return {
         phase.name
@@ -255,15 +285,16 @@ def _passes(worker: Worker, site: tuple[str, int]) -> set[PhaseName]:
     }
 
 
-def _site(chain: tuple[tuple[str, int], ...], worker: Worker) -> tuple[str, int]:
-    """The last call of a chain that stands in the worker's own code."""
+def _site(chain: Sequence[_Site], worker: Worker, shared: set[_Site]) -> _Site:
+    """The last call of a chain that stands in the worker's own code and is not ``shared``."""
     own = {worker.id, *worker.mro, *worker.owns}
     folder = worker.span.file.rpartition("/")[0]
-    last = chain[0]
-    for holder, line in chain:
-        if holder.rpartition(".")[0] in own or holder.startswith(f"{folder}/"):
-            last = (holder, line)
-    return last
+    inside = [
+        (holder, line)
+        for holder, line in chain
+        if holder.rpartition(".")[0] in own or holder.startswith(f"{folder}/")
+    ]
+    return next((site for site in reversed(inside) if site not in shared), [chain[0], *inside][-1])
 
 
 def unused_graph(codemap: CodeMap, parameters: Mapping[str, object]) -> Iterator[Match]:
@@ -297,7 +328,8 @@ def unused_graph(codemap: CodeMap, parameters: Mapping[str, object]) -> Iterator
             if eager and not kinds & used:
                 found.setdefault((made[0], name), set()).update(eager)
     for (made_at, name), where in found.items():
-        yield _unused(made_at, name, where)
+        why = ("is captured and never replayed, and", "has no other graph")
+        yield _never_replayed(made_at, name, why, where)
 
 
 def _builds(assignment: Assignment, runners: set[str], lines: dict[str, set[str]]) -> bool:
@@ -318,32 +350,27 @@ def _drops(stored: Assignment, made: Sequence[Assignment]) -> bool:
 
 def _thrown_away(gone: Assignment, name: str, codemap: CodeMap, kinds: set[str]) -> Match:
     cls = gone.holder.rpartition(".")[0]
-    served = [
-        (worker, phase.name)
+    served = {
+        (worker.id, phase.name)
         for worker, phase in phases_of(codemap)
         if not gone.from_outside or cls in (worker.id, *worker.mro, *worker.owns)
         if any(h.rpartition(".")[0] in kinds for arm in phase.arms for h, _ in arm.chain)
-    ]
-    phases = tuple(p for p in DECODE_PHASES if p in {phase for _, phase in served})
-    return Match(
-        span=gone.span,
-        holder=gone.holder,
-        anchor=f"{name} = {gone.value}",
-        message=f"{name} is set to {gone.value} after its graph was captured, so "
-        f"{', '.join(phases) or 'no phase'} never replays it",
-        phases=phases,
-        workers=tuple(sorted({worker.id for worker, _ in served})),
-    )
+    }
+    why = f"is set to {gone.value} after its graph was captured, so"
+    return _never_replayed(gone, name, (why, "never replays it"), served)
 
 
-def _unused(made: Assignment, name: str, where: set[tuple[str, PhaseName]]) -> Match:
+def _never_replayed(
+    stored: Assignment, name: str, why: tuple[str, str], where: set[tuple[str, PhaseName]]
+) -> Match:
+    """One finding at a store of a runner; ``why`` is said before and after the phases."""
     phases = tuple(p for p in DECODE_PHASES if p in {phase for _, phase in where})
+    before, after = why
     return Match(
-        span=made.span,
-        holder=made.holder,
-        anchor=f"{name} = {made.value}",
-        message=f"{name} is captured and never replayed, and {', '.join(phases)} has no other "
-        "graph",
+        span=stored.span,
+        holder=stored.holder,
+        anchor=f"{name} = {stored.value}",
+        message=f"{name} {before} {', '.join(phases) or 'no phase'} {after}",
         phases=phases,
         workers=tuple(sorted({worker for worker, _ in where})),
     )
