@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from specmap.codemap.graph import CodeMap
@@ -17,6 +17,9 @@ DRAFT = f"{SPECULATIVE}/eagle_draft.py"
 RUNNER = "sglang/srt/model_executor/cuda_graph_runner.py"
 LAST_LINE = "        batch.spec_info = result.logits_output\n"
 SYNC = "        count = batch.seq_lens.sum().item()\n"
+
+Run = Callable[..., tuple[int | str | None, str, str]]
+"""Runs a command line and returns exit code, output and errors: the fixture ``run``."""
 
 
 def plant(folder: Path) -> Path:

@@ -2,38 +2,15 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from specmap import cli
 from tests.report.page.shapes import wrong
 from tests.report.page.subjects import unpacked
-from tests.review_tree import LAST_LINE, SYNC, VERIFY, edit, plant
+from tests.review_tree import Run
 from tests.sweep.tree import REFUSAL_LINE, sweepable
 from tests.trace.recorded import MAX_BS_2, write_pair
-
-Run = Callable[..., tuple[int | str | None, str, str]]
-
-
-@pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run a command line in a folder with two trees; return exit code, output and errors."""
-    plant(tmp_path / "clean")
-    edit(plant(tmp_path / "bad"), VERIFY, (LAST_LINE, SYNC + LAST_LINE))
-
-    def command(*arguments: str) -> tuple[int | str | None, str, str]:
-        monkeypatch.setattr(sys, "argv", ["specmap", *arguments])
-        with pytest.raises(SystemExit) as stopped:
-            cli.main()
-        captured = capsys.readouterr()
-        return stopped.value.code, captured.out, captured.err
-
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("SPECMAP_CACHE_DIR", str(tmp_path / "cache"))
-    return command
 
 
 def recorded(folder: Path) -> Path:

@@ -3,37 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from specmap import cli
 from specmap.lint import rulebook
 from tests.lint.samples import rule
-from tests.review_tree import LAST_LINE, SYNC, VERIFY, edit, plant
-
-Run = Callable[..., tuple[int | str | None, str, str]]
-
-
-@pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run a command line in a folder with two trees; return exit code, output and errors."""
-    clean = plant(tmp_path / "clean")
-    edit(plant(tmp_path / "bad"), VERIFY, (LAST_LINE, SYNC + LAST_LINE))
-    assert clean.is_dir()
-
-    def command(*arguments: str) -> tuple[int | str | None, str, str]:
-        monkeypatch.setattr(sys, "argv", ["specmap", *arguments])
-        with pytest.raises(SystemExit) as stopped:
-            cli.main()
-        captured = capsys.readouterr()
-        return stopped.value.code, captured.out, captured.err
-
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("SPECMAP_CACHE_DIR", str(tmp_path / "cache"))
-    return command
+from tests.review_tree import VERIFY, Run
 
 
 def test_no_finding_is_exit_code_0(run: Run) -> None:
