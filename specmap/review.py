@@ -20,8 +20,7 @@ from specmap.errors import TargetError
 from specmap.lint import baseline, rulebook
 from specmap.lint.engine import Choice, choose, lint_map, order
 from specmap.lint.known import Before, accept, known_of
-from specmap.lint.losses import GRAPH_LOST, with_losses
-from specmap.lint.suppress import COMMENT_RULES
+from specmap.lint.losses import with_losses
 from specmap.lint.suppress import apply as suppress
 from specmap.report.findings import FINDING_FORMATS
 
@@ -64,13 +63,12 @@ class Review:
 
 
 def all_rules() -> tuple[Rule, ...]:
-    """Return every rule there is: built in, our own, and those of installed packs.
+    """Return every rule there is: our own, and those of installed packs.
 
     Raises:
         RulesError: a declaration is wrong.
     """
-    built_in = (*COMMENT_RULES, GRAPH_LOST)
-    return tuple(sorted((*built_in, *rulebook.load()), key=lambda rule: rule.id))
+    return rulebook.load()
 
 
 def lint_tree(request: Request, progress: pipeline.Progress | None = None) -> Review:
@@ -220,7 +218,7 @@ def _since(
 
 def _with_losses(report: LintReport, now: _Side, was: _Side, renames: Renames) -> LintReport:
     """Add the phases that lost their graph, where that rule is chosen; comments may accept them."""
-    rule = next((rule for rule in now.chosen if rule.id == GRAPH_LOST.id), None)
+    rule = next((rule for rule in now.chosen if rule.id == rulebook.GRAPH_LOST), None)
     if rule is None:
         return report
     maps, sources = (was.codemap, now.codemap), (was.source, now.source)

@@ -12,29 +12,13 @@ from dataclasses import dataclass, replace
 
 from specmap.codemap.finding import Finding, FindingStatus, LintReport, Match, Step, fingerprint
 from specmap.codemap.graph import CodeMap, Phase, Worker
-from specmap.codemap.rule import Confidence, Needs, Rule, Severity
+from specmap.codemap.rule import Confidence, Rule
 from specmap.codemap.source import Span, qualname_of
 from specmap.codemap.verdict import PhaseName, SinkKind
 from specmap.compare.renames import Renames
 from specmap.lint.detectors.selecting import DECODE_PHASES, clip, names, place
 from specmap.lint.engine import order
 from specmap.lint.hunks import Hunk, ReadText, hunks
-
-GRAPH_LOST = Rule(
-    id="SPM003",
-    name="graph-lost",
-    summary="A change takes a phase of the decode cycle out of its graph",
-    topic="graph-coverage",
-    severity=Severity.ERROR,
-    confidence=Confidence.HIGH,
-    needs=Needs.STATIC,
-    detector="",
-    explanation="# SPM003 graph-lost\n\nWith `--base`: a phase that could replay a graph in the "
-    "base cannot any more, for no batch\nand no launch command. The finding stands at the changed "
-    "line that decides; where several\nchanges may have done it, or none that the decision "
-    "depends on, it says so and lists them.\nOther rules of the topic that see the same loss at "
-    "lines outside the change are folded into it.\n",
-)
 
 # A call this many steps away from a decision is no part of it.
 _STEPS = 3
@@ -81,9 +65,9 @@ def with_losses(
     maps: tuple[CodeMap, CodeMap],
     sources: tuple[ReadText, ReadText],
     renames: Renames,
-    rule: Rule = GRAPH_LOST,
+    rule: Rule,
 ) -> LintReport:
-    """Add the phases that lost their graph to a report that knows what the base has.
+    """Add the phases that lost their graph to a report that knows what the base has, by ``rule``.
 
     ``maps`` and ``sources`` are those of the base and of the change. A partial map tells nothing.
     """
@@ -100,7 +84,7 @@ def explain(
     changes: Sequence[Hunk],
     maps: tuple[CodeMap, CodeMap],
     renames: Renames,
-    rule: Rule = GRAPH_LOST,
+    rule: Rule,
 ) -> LintReport:
     """Add one finding for each cause of a loss, and fold what other rules say about it.
 
@@ -109,10 +93,11 @@ def explain(
     """
     # A finding about a whole function stands at no line of the change.
     whole = {function.span for function in maps[1].functions}
+    same = [f for f in report.new if f.rule.topic == rule.topic and f.match.phases]
     told = [
         f
-        for f in report.new
-        if _is_coverage(f) and f.match.span not in whole
+        for f in same
+        if f.match.span not in whole
         if any(hunk.overlaps(f.match.span) for hunk in changes)
     ]
     open_ = [loss for loss in losses if not any(_names(f.match, loss) for f in told)]
@@ -120,7 +105,7 @@ def explain(
     for loss in open_:
         causes.setdefault(_cause(loss, changes, maps, renames), []).append(loss)
     made = [_finding(rule, rank, found, those) for (rank, found), those in causes.items()]
-    places = {id(f): _told_at(f, losses, [*told, *made]) for f in report.new if f not in told}
+    places = {id(f): _told_at(f, losses, [*told, *made]) for f in same if f not in told}
     kept = [
         replace(f, status=FindingStatus.BASELINED, reason=f"follows from {places[id(f)]}")
         if places.get(id(f))
@@ -130,18 +115,12 @@ def explain(
     return replace(report, findings=tuple(sorted([*kept, *made], key=order)))
 
 
-def _is_coverage(finding: Finding) -> bool:
-    return finding.rule.topic == GRAPH_LOST.topic and bool(finding.match.phases)
-
-
 def _names(match: Match, loss: Loss) -> bool:
     return loss.phase in match.phases and loss.worker.id in (match.workers or (loss.worker.id,))
 
 
 def _told_at(finding: Finding, losses: Sequence[Loss], causes: Sequence[Finding]) -> str:
     """Return where the loss is told that a finding repeats, "" where it is about something else."""
-    if not _is_coverage(finding):
-        return ""
     own = [loss for loss in losses if _names(finding.match, loss)]
     cause = next((c for c in causes if any(_names(c.match, loss) for loss in own)), None)
     return f"{cause.rule.id} at {place(cause.match.span)}" if cause is not None else ""

@@ -24,6 +24,8 @@ from specmap.errors import RulesError
 from specmap.scan.vocabulary import rules_folder
 
 GROUP = "specmap.rules"
+UNUSED, MALFORMED, GRAPH_LOST = ENGINE = ("SPM001", "SPM002", "SPM003")
+"""Rules that the engine itself finds, from comments and from two maps: they have no detector."""
 DECLARATION = "rule.toml"
 _FOLDER = re.compile(r"[A-Z]{3,}\d{3}-[a-z0-9]+(-[a-z0-9]+)*")
 _KEYS = {
@@ -34,7 +36,7 @@ _KEYS = {
     "severity": Key(str, tuple(Severity), required=True),
     "confidence": Key(str, tuple(Confidence), required=True),
     "needs": Key(str, tuple(Needs), required=True),
-    "detector": Key(str, required=True),
+    "detector": Key(str),
     "parameters": Key(dict),
     "releases": Key(dict),
 }
@@ -132,7 +134,7 @@ def _contradictions(table: Mapping[str, object], folder: str) -> Iterator[str]:
     """Yield what the keys say against each other and against the folder's name."""
     if not _FOLDER.fullmatch(folder) or folder != f"{table['id']}-{table['name']}":
         yield f"id and name: the folder must be called ID-name, such as SPM101-{table['name']}"
-    if str(table["detector"]).count(":") != 1:
+    if table["id"] not in ENGINE and str(table.get("detector")).count(":") != 1:
         yield "detector: must be 'module:function'"
     releases = table.get("releases")
     if isinstance(releases, dict):
@@ -156,7 +158,7 @@ def _rule(table: Mapping[str, object], place: Path, origin: str) -> Rule:
         severity=Severity(str(table["severity"])),
         confidence=Confidence(str(table["confidence"])),
         needs=Needs(str(table["needs"])),
-        detector=str(table["detector"]),
+        detector=str(table.get("detector", "")),
         parameters=MappingProxyType(dict(parameters if isinstance(parameters, dict) else {})),
         first_release=releases.get("first"),
         last_release=releases.get("last"),

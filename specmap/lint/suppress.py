@@ -13,42 +13,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from specmap.codemap.finding import Finding, FindingStatus, Match, fingerprint
-from specmap.codemap.rule import Confidence, Needs, Rule, Severity
+from specmap.codemap.rule import Rule
 from specmap.codemap.source import Span, symbol_id
+from specmap.lint.rulebook import MALFORMED, UNUSED
 
 Source = Callable[[str], str | None]
 """Returns the text of a file of the tree, ``None`` if there is none."""
 
 _MARK = "specmap: allow"
 _COMMENT = re.compile(r"#\s*specmap:\s*allow\b(?P<names>[^#]*?)(?:\s--\s*(?P<reason>.*))?$")
-
-UNUSED = Rule(
-    id="SPM001",
-    name="unused-allow",
-    summary="A comment allows a finding that is not there",
-    topic="comments",
-    severity=Severity.NOTE,
-    confidence=Confidence.HIGH,
-    needs=Needs.STATIC,
-    detector="",
-    explanation="# SPM001 unused-allow\n\nA comment `# specmap: allow NAME -- reason` stands where "
-    "the rule NAME finds nothing.\nThe code was repaired or moved: remove the comment, so that "
-    "it does not hide the next finding.\n",
-)
-MALFORMED = Rule(
-    id="SPM002",
-    name="malformed-allow",
-    summary="A comment that should allow a finding cannot be used",
-    topic="comments",
-    severity=Severity.WARNING,
-    confidence=Confidence.HIGH,
-    needs=Needs.STATIC,
-    detector="",
-    explanation="# SPM002 malformed-allow\n\nA comment `# specmap: allow` names no rule, names one "
-    "that does not exist, or gives no reason.\nIt allows nothing. Write "
-    "`# specmap: allow NAME -- reason`; `specmap rules` lists the names.\n",
-)
-COMMENT_RULES = (UNUSED, MALFORMED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +44,12 @@ def apply(
     """
     ids = {name: rule.id for rule in known for name in (rule.id, rule.name)}
     allowed: dict[tuple[str, int, str], Allow] = {}
-    malformed, usable = [], []
+    about: list[tuple[str, Allow, str, str]] = []
+    usable = []
     for allow in _comments(files, source):
         wrong = _wrong(allow, ids)
         if wrong:
-            malformed.append(_about(MALFORMED, allow, ", ".join(allow.names), wrong))
+            about.append((MALFORMED, allow, ", ".join(allow.names), wrong))
             continue
         for name in allow.names:
             allowed[allow.span.file, allow.target, ids[name]] = allow
@@ -91,12 +65,17 @@ def apply(
             status = FindingStatus.SUPPRESSED
             finding = replace(finding, status=status, reason=comment.reason)
         marked.append(finding)
-    unused = [
-        _about(UNUSED, allow, name, f"nothing here is {name!r}; remove it from the comment")
+    about += [
+        (UNUSED, allow, name, f"nothing here is {name!r}; remove it from the comment")
         for allow, name in usable
         if (allow, ids[name]) not in used
     ]
-    return marked, [*malformed, *unused]
+    rules = {rule.id: rule for rule in known}
+    return marked, [
+        _about(rules[id], comment, anchor, message)
+        for id, comment, anchor, message in about
+        if id in rules
+    ]
 
 
 def _wrong(allow: Allow, ids: dict[str, str]) -> str:

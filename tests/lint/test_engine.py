@@ -10,7 +10,8 @@ from specmap.codemap.rule import Needs, Rule, Severity
 from specmap.codemap.source import SourceFile, Span
 from specmap.errors import SpecmapError
 from specmap.lint.engine import Choice, choose, lint_map
-from specmap.lint.suppress import COMMENT_RULES
+from specmap.lint.rulebook import MALFORMED, UNUSED, load_folder
+from specmap.scan.vocabulary import rules_folder
 from tests.lint import samples
 from tests.lint.samples import FILE, match, rule
 from tests.small_map import small_map
@@ -94,6 +95,7 @@ def test_findings_stand_in_the_order_of_the_source(found: list[Match]) -> None:
     assert [line for line, _ in lines] == [3, 9, 9]
 
 
+COMMENT_RULES = tuple(r for r in load_folder(rules_folder()) if r.id in (UNUSED, MALFORMED))
 RULES = (
     *COMMENT_RULES,
     rule("SPM901", "one"),

@@ -73,6 +73,7 @@ def test_everything_wrong_is_said_at_once(tmp_path: Path) -> None:
     ("wrong", "said"),
     [
         ('detector = "tests.lint.samples"', "detector: must be 'module:function'"),
+        ("", "detector: must be 'module:function'"),
         ('detector = "a:b"\n[releases]\nfirst = "new"', "releases.first: 'new' is not a release"),
         ('detector = "a:b"\n[releases]\nafter = "0.5"', "releases.after: unknown key"),
     ],

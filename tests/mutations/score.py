@@ -24,8 +24,8 @@ from specmap.codemap.source import file_of, qualname_of
 from specmap.compare.renames import find_renames
 from specmap.lint.engine import lint_map
 from specmap.lint.known import Before, accept, known_of
-from specmap.lint.losses import GRAPH_LOST, with_losses
-from specmap.lint.rulebook import load_folder
+from specmap.lint.losses import with_losses
+from specmap.lint.rulebook import GRAPH_LOST, load_folder
 from specmap.pipeline import scan_tree
 from specmap.scan.vocabulary import rules_folder
 from tests.mutations.capturefaults import CAPTURE_FAULTS
@@ -36,6 +36,8 @@ from tests.mutations.lossfaults import LOSS_FAULTS
 from tests.mutations.replayfaults import REPLAY_FAULTS
 from tests.releases.trees import checkout_of
 
+RULES = load_folder(rules_folder())
+_LOST = next(rule for rule in RULES if rule.id == GRAPH_LOST)
 RELEASES = ("0.5.9", "0.5.12", "0.5.23")
 # Faults that cut a pass or a runner out of the map stand in a tree of their own.
 _CUTTING = ("SPM003", "SPM101", "SPM105", "SPM106", "SPM109")
@@ -63,8 +65,7 @@ def release_of(name: str) -> Release:
 
 def lint(codemap: CodeMap) -> LintReport:
     """Run all rules over a map; no comment suppresses anything."""
-    rules = load_folder(rules_folder())
-    report = lint_map(codemap, rules, source=lambda file: None, known=rules)
+    report = lint_map(codemap, RULES, source=lambda file: None, known=RULES)
     assert not report.crashes, report.crashes
     return report
 
@@ -87,7 +88,7 @@ def fresh(release: Release) -> list[Finding]:
     now = frozenset(qualname_of(f.id) for f in new.functions)
     report = accept(lint(new), before, "was there before", now)
     origin = Path(checkout_of(old.release or "").root)
-    report = with_losses(report, (old, new), (_text(origin), _text(release.root)), renames)
+    report = with_losses(report, (old, new), (_text(origin), _text(release.root)), renames, _LOST)
     return [f for f in report.findings if f.status is FindingStatus.NEW]
 
 
@@ -129,7 +130,7 @@ def batches(release: Release, mutants: Iterable[Mutant]) -> list[list[Mutant]]:
         if cutting:
             places = {mutant.file}
         # A loss has one cause: two faults that lose the same phase stand in two trees.
-        if mutant.rule == GRAPH_LOST.id:
+        if mutant.rule == GRAPH_LOST:
             places.add(mutant.rule)
         tree = next((t for t in trees if t[0] is cutting and not t[1] & places), None)
         if tree is None:
@@ -182,11 +183,11 @@ def judge(mutants: Sequence[Mutant], findings: Sequence[Finding], score: Score) 
 def _tells(mutant: Mutant, finding: Finding) -> bool:
     """A phase that lost its graph is told once: by the fault's own rule or as the loss."""
     at_edit = finding.match.span.file == mutant.file
-    if finding.rule is GRAPH_LOST and mutant.rule in _LOSSES and at_edit:
+    if finding.rule.id == GRAPH_LOST and mutant.rule in _LOSSES and at_edit:
         return True
     # What is left of a pass without its replay is another rule's finding at the same place.
-    told_by_any = mutant.rule in (GRAPH_LOST.id, "SPM106")
-    if told_by_any and finding.rule.topic == GRAPH_LOST.topic and at_edit:
+    told_by_any = mutant.rule in (GRAPH_LOST, "SPM106")
+    if told_by_any and finding.rule.topic == _LOST.topic and at_edit:
         return True
     return finding.rule.id == mutant.rule and _is_of(mutant, finding)
 
