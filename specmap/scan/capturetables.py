@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from specmap.codemap.hazards import CaptureEntry, EntryKind
-from specmap.scan.module import ClassInfo, FunctionInfo, Module, last_name
+from specmap.scan.module import Assigned, ClassInfo, FunctionInfo, Module, last_name
 from specmap.scan.nodes import nodes_in
 from specmap.scan.resolver import Resolver
 from specmap.scan.values import ClassRef, Scope
@@ -108,7 +108,7 @@ class CaptureTables:
                     self._runs_on(cls.module),
                 )
 
-    def _is_table(self, statement: ast.Assign, function: FunctionInfo) -> bool:
+    def _is_table(self, statement: Assigned, function: FunctionInfo) -> bool:
         return isinstance(statement.value, ast.Dict) and any(self._runners(function))
 
     def _platforms_around(
@@ -125,16 +125,16 @@ class CaptureTables:
                 for beside in parent.values:
                     if beside is not child:
                         left &= self._holds_on(beside, function.module, True)
-            elif isinstance(parent, ast.Assign) and isinstance(parent.targets[0], ast.Name):
-                if depth < 2 and child is parent.value:
-                    left &= self._where_used(parent.targets[0].id, parent, function, parents, depth)
+            elif isinstance(parent, ast.Assign | ast.AnnAssign) and child is parent.value:
+                target = parent.targets[0] if isinstance(parent, ast.Assign) else parent.target
+                if depth < 2 and isinstance(target, ast.Name):
+                    left &= self._where_used(target, function, parents, depth)
             child, parent = parent, parents.get(id(parent))
         return left
 
     def _where_used(
         self,
-        name: str,
-        stored: ast.Assign,
+        stored: ast.Name,
         function: FunctionInfo,
         parents: dict[int, ast.AST],
         depth: int,
@@ -142,7 +142,7 @@ class CaptureTables:
         found: set[str] = set()
         used = False
         for node in nodes_in(function.node):
-            if isinstance(node, ast.Name) and node.id == name and node is not stored.targets[0]:
+            if isinstance(node, ast.Name) and node.id == stored.id and node is not stored:
                 if isinstance(node.ctx, ast.Load):
                     used = True
                     found |= self._platforms_around(node, function, parents, depth + 1)

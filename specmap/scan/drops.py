@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from specmap.codemap.graph import Flag, FlagStatus
-from specmap.scan.module import FunctionInfo, FunctionNode, last_name
+from specmap.scan.module import Assigned, FunctionInfo, FunctionNode, last_name
 from specmap.scan.nodes import nodes_in
 from specmap.scan.resolver import Resolver
 from specmap.scan.values import FunctionRef, Instance, Scope
@@ -21,7 +21,7 @@ class Drops:
         self._results = results
 
     def by(
-        self, target: ast.expr, statement: ast.Assign, scope: Scope, activation: Activation
+        self, target: ast.expr, statement: Assigned, scope: Scope, activation: Activation
     ) -> Flag | None:
         """Return the flag that one target of an assignment drops, without phase and guards."""
         if isinstance(target, ast.Name):
@@ -33,7 +33,7 @@ class Drops:
         return None
 
     def _part_dropped(
-        self, statement: ast.Assign, target: ast.Tuple, scope: Scope, activation: Activation
+        self, statement: Assigned, target: ast.Tuple, scope: Scope, activation: Activation
     ) -> Flag | None:
         """``record, logits = run_pass(...)`` where the record holds a flag."""
         names = [item.id if isinstance(item, ast.Name) else "" for item in target.elts]
@@ -48,7 +48,7 @@ class Drops:
 
     def _record_dropped(
         self,
-        statement: ast.Assign,
+        statement: Assigned,
         name: str,
         index: tuple[int, ...],
         scope: Scope,
@@ -57,14 +57,14 @@ class Drops:
         field = self._flag_field(statement.value, index, scope)
         if field is None:
             return None
-        following = _following(activation.function.node, statement)
+        following = _following(activation.function.node, statement.node)
         first = _first_partial_read(following, name, field)
         if first is None:
             return None
         return self._drop_record(f"{name}.{field}", field, first, statement.value, activation)
 
     def _position_dropped(
-        self, statement: ast.Assign, target: ast.Tuple, scope: Scope, activation: Activation
+        self, statement: Assigned, target: ast.Tuple, scope: Scope, activation: Activation
     ) -> Flag | None:
         """``batch, _ = prepare(...)`` where the callee returns a flag at that position."""
         assert isinstance(statement.value, ast.Call)
@@ -76,7 +76,9 @@ class Drops:
                     continue
                 name = self._returned_name(arm.value.function, index)
                 if name is not None:
-                    return self._drop_record(name, name, statement, statement.value, activation)
+                    return self._drop_record(
+                        name, name, statement.node, statement.value, activation
+                    )
         return None
 
     def _returned_name(self, function: FunctionInfo, index: int) -> str | None:
@@ -172,7 +174,7 @@ def _first_partial_read(statements: list[ast.stmt], name: str, field: str) -> as
         if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
             if id(node) not in attributes:
                 return None
-    simple = ast.Assign | ast.Expr | ast.Return | ast.AugAssign
+    simple = ast.Assign | ast.AnnAssign | ast.Expr | ast.Return | ast.AugAssign
     readers = [
         node
         for node in nodes

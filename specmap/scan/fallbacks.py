@@ -97,7 +97,7 @@ class Fallbacks:
         self, target: ast.Attribute, stored: ast.Assign, function: FunctionInfo
     ) -> bool:
         return any(
-            later.lineno > stored.lineno
+            later.node.lineno > stored.lineno
             and isinstance(later.value, ast.Name)
             and any(last_name(t) == target.attr for t in later.targets)
             for later in function.facts.assigns

@@ -320,7 +320,7 @@ class Flags:
             yield replace(
                 flag,
                 phase="idle" if is_idle(walk) else str(phase or PhaseName.VERIFY),
-                guards=self._guards(seen.path, met, statement),
+                guards=self._guards(seen.path, met, statement.node),
                 workers=(walk.worker.cls.id,),
             )
 

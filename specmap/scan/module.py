@@ -6,6 +6,7 @@ import ast
 import re
 import tokenize
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from io import BytesIO
@@ -186,6 +187,15 @@ class ClassInfo:
         return bool(names & {"dataclass", "define", "frozen"} or bases & {"Struct", "NamedTuple"})
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Assigned:
+    """An assignment, with or without an annotation: its ``node``, targets and value."""
+
+    node: ast.Assign | ast.AnnAssign
+    targets: Sequence[ast.expr]
+    value: ast.expr
+
+
 @dataclass(eq=False, slots=True)
 class BodyFacts:
     """What one pass over a function's nodes tells: stores by attribute, calls, tests."""
@@ -193,7 +203,7 @@ class BodyFacts:
     stores: set[str] = field(default_factory=set)
     outside: set[str] = field(default_factory=set)
     calls: list[ast.Call] = field(default_factory=list)
-    assigns: list[ast.Assign] = field(default_factory=list)
+    assigns: list[Assigned] = field(default_factory=list)
     tests: list[ast.expr] = field(default_factory=list)
     returned: list[ast.expr] = field(default_factory=list)
     has_walrus: bool = False
@@ -219,7 +229,10 @@ def _body_facts(function: FunctionNode) -> BodyFacts:
             if isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Attribute):
                 facts.stores.add(node.value.attr)
         elif isinstance(node, ast.Assign):
-            facts.assigns.append(node)
+            facts.assigns.append(Assigned(node, node.targets, node.value))
+        elif isinstance(node, ast.AnnAssign):
+            if node.value is not None:
+                facts.assigns.append(Assigned(node, (node.target,), node.value))
         elif isinstance(node, ast.If | ast.IfExp):
             facts.tests.append(node.test)
         elif isinstance(node, ast.Return):
