@@ -8,7 +8,7 @@ import pytest
 
 from tests.report.page.shapes import wrong
 from tests.report.page.subjects import unpacked
-from tests.review_tree import Run
+from tests.review_tree import Run, edit
 from tests.sweep.tree import REFUSAL_LINE, sweepable
 from tests.trace.recorded import MAX_BS_2, write_pair
 
