@@ -11,6 +11,7 @@ from specmap.codemap.condition import FALSE, TRUE, AtomKind, Condition, any_of, 
 from specmap.scan.executor import Executor
 from specmap.scan.guards import Bound, Execution, Store
 from specmap.scan.module import ClassInfo, FunctionInfo
+from specmap.scan.storeorder import StoreOrder
 from specmap.scan.values import (
     NONE,
     Arm,
@@ -59,6 +60,7 @@ class Attributes:
         self._frames: dict[tuple[Instance | None, FunctionInfo], Frame] = {}
         self._runs: dict[Frame, Execution] = {}
         self._overrides: dict[Instance, dict[str, bool]] = {}
+        self._order = StoreOrder(resolver)
 
     def frame(self, instance: Instance | None, function: FunctionInfo) -> Frame:
         """Return the frame in which a method is looked at without one caller."""
@@ -174,7 +176,8 @@ class Attributes:
         items: list[Arms] = []
         entries: list[tuple[object, Arms]] = []
         # What only swaps comes last: it adds to what the other stores hold.
-        stores = sorted(self.stores(instance, name), key=_is_swap)
+        stores = self._order.in_force(instance, self.stores(instance, name))
+        stores = sorted(stores, key=_is_swap)
         if not any(found.function.name in _CONSTRUCTORS for found in stores):
             whole += [(None, self._resolver.members.initial(instance, name))] if stores else []
         for found in stores:
@@ -244,7 +247,7 @@ class Attributes:
         values: dict[str, list[tuple[int, ast.expr]]] = {}
         for store in self.execution(self.frame(owner, init)).stores:
             values.setdefault(store.target.attr, []).append((store.target.lineno, store.value))
-        found = {}
+        found = self._order.left(owner, line)
         for name, stores in values.items():
             before = [node for at, node in stores if at < line]
             after = [node for at, node in stores if at > line]
@@ -269,7 +272,7 @@ class Attributes:
         while frame is not None:
             this = frame.self_value
             if isinstance(this, Instance) and not frame.path:
-                found = self.overrides(this)
+                found = self.overrides(this) | self._order.left(this)
                 if name in found and any(isinstance(a.value, Instance | Opaque) for a in receiver):
                     return only(Const(found[name]))
             frame = frame.caller.frame if frame.caller else None

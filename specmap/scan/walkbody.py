@@ -9,7 +9,7 @@ from specmap.codemap.condition import FALSE, TRUE, Condition
 from specmap.scan.executor import Executor
 from specmap.scan.guards import Bound, Path, Store, Test
 from specmap.scan.nodes import children
-from specmap.scan.values import Facts, Scope
+from specmap.scan.values import EnumMember, Facts, Scope, Value
 from specmap.scan.walked import Activation, Seen
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ class WalkExecutor(Executor):
         self._walk = walk
         self._activation = activation
         self._saved: list[Facts] = []
+        self._before: list[Facts] = []
 
     @property
     def facts(self) -> Facts:
@@ -36,6 +37,7 @@ class WalkExecutor(Executor):
         if truth in (TRUE, FALSE):
             return truth == TRUE
         self._saved.append(self._walk.facts)
+        self._before.append(self._walk.facts)
         return None
 
     def _truth(self, node: ast.expr, scope: Scope) -> Condition | None:
@@ -53,10 +55,22 @@ class WalkExecutor(Executor):
         self._walk.facts = before
 
     def after_arms(self, then_falls: bool, else_falls: bool) -> None:
-        """Keep what the arm that falls through knows."""
-        after_then = self._saved.pop()
+        """Keep what the arm that falls through knows.
+
+        Of two, the one that leaves the rank something to do: the walk is about that batch.
+        """
+        after_then, before = self._saved.pop(), self._before.pop()
         if then_falls and not else_falls:
             self._walk.facts = after_then
+        elif then_falls and self._walk.facts is not before:
+            now = self._walk.facts
+            for key, value in after_then.items():
+                if self._is_idle(now.get(key)) and not self._is_idle(before.get(key)):
+                    self._walk.facts = {**self._walk.facts, key: value}
+
+    def _is_idle(self, value: Value | None) -> bool:
+        names = self._walk.resolver.vocabulary.modes["idle"]
+        return isinstance(value, EnumMember) and value.name in names
 
     def on_expression(self, node: ast.expr, scope: Scope, path: Path) -> None:
         """Note an expression with the passes before it, and visit its calls."""

@@ -1,0 +1,77 @@
+"""What runs later counts: stores of a constructor, settings it changes, arms that set the mode."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from specmap.codemap.condition import render
+from tests.review_tree import DRAFT, edit, plant, scan
+
+WORKER = "sglang/srt/speculative/eagle_worker.py"
+SET_UP = "        self.init_cuda_graphs()\n"
+OFF = "        server_args.disable_cuda_graph = True\n"
+MODE = "        batch.forward_mode = ForwardMode.DRAFT_EXTEND\n"
+
+
+def graphs(folder: Path) -> dict[str, str]:
+    """When each phase of the EAGLE worker replays a graph; phases that do not run are left out."""
+    worker = next(w for w in scan(folder).workers if w.name == "EAGLEWorker")
+    return {p.name.value: render(p.graph_when) for p in worker.phases if p.arms}
+
+
+def test_a_store_after_the_set_up_wins(tmp_path: Path) -> None:
+    folder = plant(tmp_path / "t")
+    before = graphs(folder)
+    cleared = "        self.cuda_graph_runner_for_draft_extend = None\n"
+    edit(folder, WORKER, (SET_UP, SET_UP + cleared))
+    after = graphs(folder)
+    assert after["draft_extend"] == "never"
+    assert after["draft"] == before["draft"] != "never"
+    # Set up once more while it runs: then there is a runner again.
+    again = "    def reset(self):\n        self.init_cuda_graphs()\n\n    def forward_batch_gen"
+    edit(folder, WORKER, ("    def forward_batch_gen", again))
+    assert graphs(folder)["draft_extend"] != "never"
+
+
+def test_a_store_before_the_set_up_does_not(tmp_path: Path) -> None:
+    folder = plant(tmp_path / "t")
+    before = graphs(folder)
+    cleared = "        self.cuda_graph_runner_for_draft_extend = None\n"
+    edit(folder, WORKER, (SET_UP, cleared + SET_UP))
+    assert graphs(folder) == before
+
+
+def test_a_setting_that_is_not_restored_stays(tmp_path: Path) -> None:
+    folder = plant(tmp_path / "t")
+    before = graphs(folder)
+    edit(folder, WORKER, (SET_UP, OFF + SET_UP))
+    after = graphs(folder)
+    assert (after["draft"], after["draft_extend"]) == ("never", "never")
+    assert after["verify"] == before["verify"] != "never"
+
+
+def test_a_setting_that_is_restored_does_not(tmp_path: Path) -> None:
+    folder = plant(tmp_path / "t")
+    before = graphs(folder)
+    made = "        self.draft_worker = TpModelWorker(server_args, is_draft_worker=True)\n"
+    kept = f"        kept = server_args.disable_cuda_graph\n{OFF}"
+    edit(folder, WORKER, (made, f"{kept}{made}        server_args.disable_cuda_graph = kept\n"))
+    assert graphs(folder) == before
+
+
+@pytest.mark.parametrize("first", ["DRAFT_EXTEND", "IDLE"])
+def test_a_batch_with_nothing_to_do_is_not_the_phase(tmp_path: Path, first: str) -> None:
+    """An arm that idles is another rank's situation, whichever arm comes last."""
+    folder = plant(tmp_path / "t")
+    before = graphs(folder)
+    second = "IDLE" if first == "DRAFT_EXTEND" else "DRAFT_EXTEND"
+    arms = (
+        "        if batch.spec_info is not None:\n"
+        f"            batch.forward_mode = ForwardMode.{first}\n        else:\n"
+        f"            batch.forward_mode = ForwardMode.{second}\n"
+    )
+    edit(folder, DRAFT, (MODE, arms))
+    assert graphs(folder) == before
+    assert "draft_extend" in before
