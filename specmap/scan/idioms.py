@@ -2,15 +2,15 @@
 
 Facts of PyTorch and CUDA: a copy from device to host without ``non_blocking`` waits; a copy
 from pageable host memory goes through a staging buffer and waits; an operation whose result
-size depends on the data reads that size back; a tensor used as a Python number or truth
-value is read back. ``x[mask] = scalar`` is ``masked_fill`` and does not wait, nor does
-iterating a tensor (``unbind``): only the use of an element does.
+size depends on the data reads that size back; a tensor used as a Python number, a truth
+value or text is read back. ``x[mask] = scalar`` is ``masked_fill`` and does not wait, nor
+does iterating a tensor (``unbind``): only the use of an element does.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from specmap.codemap.graph import SyncKind
@@ -22,6 +22,7 @@ from specmap.scan.values import External, FunctionRef, Opaque, Scope
 
 _READS = frozenset({"item", "tolist", "cpu", "numpy"})
 _CASTS = frozenset({"int", "float", "bool"})
+_TEXTS = frozenset({"print", "str", "repr", "format", "ascii"})
 _COMPARING = frozenset({"max", "min", "sorted", "any", "all"})
 _WAITED_FOR = ("stream", "event", "device", "platform", "done", "ready")
 
@@ -61,6 +62,11 @@ class Idioms:
             yield from self._call(node, scope)
         elif isinstance(node, ast.Subscript):
             yield from self._index(node, scope)
+        elif isinstance(node, ast.JoinedStr):
+            shown = [part.value for part in node.values if isinstance(part, ast.FormattedValue)]
+            yield from self._text(node, shown, scope)
+        elif isinstance(node, ast.BinOp) and _is_template(node.left, node.op):
+            yield from self._text(node, _items(node.right), scope)
         elif isinstance(node, ast.Compare):
             for operator, right in zip(node.ops, node.comparators, strict=True):
                 tensor = self._devices.tensor(right, scope)
@@ -73,6 +79,14 @@ class Idioms:
         mask = self._devices.tensor(node.slice, scope)
         if stored is not None and mask is not None and mask.is_bool:
             yield self._implicit(node, mask, "mask-store", node.slice)
+
+    def _text(self, node: ast.expr, shown: Sequence[ast.expr], scope: Scope) -> Iterator[Idiom]:
+        """Text is made of values: the first tensor among them is read back there."""
+        for part in shown:
+            tensor = self._devices.tensor(part, scope)
+            if tensor is not None:
+                yield self._implicit(node, tensor, "text", part)
+                return
 
     def _implicit(
         self,
@@ -104,15 +118,27 @@ class Idioms:
         receiver = self._devices.typed(node.func.value, scope)
         if isinstance(receiver, Tensor):
             yield from self._method(node, name, node.func.value, receiver, scope)
-        elif self._is_torch(node, scope):
+        elif self._is_of(node, scope, "torch."):
             yield from self._function(node, name, scope)
+        elif _is_template(node.func.value) or self._is_of(node, scope, "logging."):
+            shown = [*node.args, *(keyword.value for keyword in node.keywords)]
+            yield from self._text(node, shown, scope)
+        elif self._is_of(node, scope, "math."):
+            yield from self._numbers(node, scope)
         elif receiver is None and name == "cpu" and not node.args:
             # Only tensors (and modules, never moved in a cycle) have this method.
             yield self._explicit(node, Tensor(UNKNOWN), name, node.func.value)
 
-    def _is_torch(self, node: ast.Call, scope: Scope) -> bool:
+    def _numbers(self, node: ast.Call, scope: Scope) -> Iterator[Idiom]:
+        """A function of ``math`` takes Python numbers: a tensor is cast to one."""
+        for part in node.args:
+            tensor = self._devices.tensor(part, scope)
+            if tensor is not None:
+                yield self._explicit(node, tensor, "cast", part)
+
+    def _is_of(self, node: ast.Call, scope: Scope, package: str) -> bool:
         return any(
-            isinstance(arm.value, External) and arm.value.name.startswith("torch.")
+            isinstance(arm.value, External) and arm.value.name.startswith(package)
             for arm in self._devices.evaluate(node.func, scope)
         )
 
@@ -127,6 +153,8 @@ class Idioms:
                 yield self._explicit(node, tensor, "cast", node.args[0])
             else:
                 yield self._implicit(node, tensor, "truth-test", node.args[0])
+        elif name in _TEXTS:
+            yield from self._text(node, node.args, scope)
         elif name == "range":
             yield from self._sizes(node, node.args, scope)
 
@@ -259,6 +287,16 @@ class Idioms:
         operand = node.func.value if isinstance(node.func, ast.Attribute) else None
         if device:
             yield Idiom(node, SyncKind.EXPLICIT, device, "synchronize", operand)
+
+
+def _is_template(node: ast.expr, operator: ast.operator | None = None) -> bool:
+    """Whether ``node % ...`` or ``node.format(...)`` fills in a text."""
+    text = isinstance(node, ast.Constant) and isinstance(node.value, str)
+    return text and (operator is None or isinstance(operator, ast.Mod))
+
+
+def _items(node: ast.expr) -> list[ast.expr]:
+    return node.elts if isinstance(node, ast.Tuple) else [node]
 
 
 def _names_a_wait(function: ast.expr) -> bool:

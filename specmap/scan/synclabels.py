@@ -41,11 +41,14 @@ class Body:
     def __init__(self, function: FunctionInfo) -> None:
         self.function = function
         self.tests: set[int] = set()
+        self.raised: set[int] = set()
         self.masked: dict[int, tuple[ast.Subscript, ast.expr]] = {}
         self._parents: dict[int, ast.AST] = {}
         for node in nodes_in(function.node):
             if isinstance(node, ast.If | ast.While | ast.Assert):
                 self.tests.add(id(node.test))
+            elif isinstance(node, ast.Raise):
+                self.raised.add(id(node.exc))
             elif isinstance(node, ast.Assign):
                 for target in node.targets:
                     if isinstance(target, ast.Subscript):

@@ -11,7 +11,7 @@ from specmap.codemap.graph import HostSync, SyncKind
 from specmap.codemap.source import Span
 from specmap.codemap.verdict import PhaseName
 from specmap.scan.devices import Devices
-from specmap.scan.guards import Path, Test
+from specmap.scan.guards import Path, Test, Unseen
 from specmap.scan.idioms import Idiom, Idioms
 from specmap.scan.module import FunctionInfo, last_name
 from specmap.scan.nodes import expressions_below
@@ -33,7 +33,7 @@ _RANKS = {
 }
 # On the CPU these are plain Python: nobody would take them for a synchronisation.
 _ORDINARY_ON_CPU = frozenset(
-    {"truth-test", "tensor-size", "tensor-bound", "contains", "mask-store"}
+    {"truth-test", "tensor-size", "tensor-bound", "contains", "mask-store", "text"}
 )
 
 
@@ -141,6 +141,8 @@ class SyncFinder:
             for idiom, scope, path in self._visit(seen.node, seen.scope, seen.path, body):
                 if idiom.kind is SyncKind.NONE and idiom.rule in _ORDINARY_ON_CPU:
                     continue
+                if idiom.rule == "text" and (id(seen.node) in body.raised or _is_caught(path)):
+                    continue  # what an error says is made when there is one
                 label = self._labels.label(idiom, scope, path, body, activation.chain, earlier)
                 consumer = "" if idiom.consumer is None else module.text(idiom.consumer)
                 yield FoundSync(
@@ -226,6 +228,11 @@ class SyncFinder:
         parts = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
         for part in parts:
             yield from self._expression(part, inner, path, False)
+
+
+def _is_caught(path: Path) -> bool:
+    """Whether a place is only reached after an exception."""
+    return any(isinstance(i, Unseen) and isinstance(i.node, ast.ExceptHandler) for i in path)
 
 
 class _Places:

@@ -27,7 +27,11 @@ class ForwardMode(IntEnum):
 HEAD = """
 from __future__ import annotations
 from typing import List, Optional
+import logging
+import math
 import torch
+
+logger = logging.getLogger(__name__)
 
 class Batch:
     seq_lens: torch.Tensor
@@ -206,7 +210,32 @@ IMPLICIT = [
         "torch.equal(batch.seq_lens, batch.out_cache_loc)",
     ),
 ]
+# Text that is made of a tensor needs its values; a logger makes it when it is enabled.
+TEXT = [
+    ("print(batch.seq_lens)", "print(batch.seq_lens)", "removable"),
+    ("print('lens', batch.seq_lens.max())", "print('lens', batch.seq_lens.max())", "removable"),
+    ("x = str(batch.seq_lens)", "str(batch.seq_lens)", "removable"),
+    ("x = repr(batch.seq_lens)", "repr(batch.seq_lens)", "removable"),
+    ("x = 'lens %s' % batch.seq_lens", "'lens %s' % batch.seq_lens", "removable"),
+    ("x = '%d %s' % (1, batch.seq_lens)", "'%d %s' % (1, batch.seq_lens)", "removable"),
+    ("x = '{}'.format(batch.seq_lens)", "'{}'.format(batch.seq_lens)", "removable"),
+    ("logger.info(f'lens {batch.seq_lens}')", "f'lens {batch.seq_lens}'", "removable"),
+    # The text is made before the logger is asked.
+    ("logger.debug(f'lens {batch.seq_lens}')", "f'lens {batch.seq_lens}'", "removable"),
+    (
+        "logger.info('lens %s', batch.seq_lens)",
+        "logger.info('lens %s', batch.seq_lens)",
+        "removable",
+    ),
+    (
+        "logger.debug('lens %s', batch.seq_lens)",
+        "logger.debug('lens %s', batch.seq_lens)",
+        "debug",
+    ),
+]
 EXPLICIT = [
+    ("x = math.ceil(batch.seq_lens.max())", "math.ceil(batch.seq_lens.max())"),
+    ("x = math.sqrt(batch.seq_lens[0])", "math.sqrt(batch.seq_lens[0])"),
     ("x = batch.seq_lens.tolist()", "batch.seq_lens.tolist()"),
     ("x = int(batch.seq_lens.max())", "int(batch.seq_lens.max())"),
     ('x = batch.seq_lens.to("cpu")', 'batch.seq_lens.to("cpu")'),
@@ -235,6 +264,12 @@ NOTHING = [
     "x = batch.seq_lens.to(torch.int64)",
     "x = int(len(batch.seq_lens))",
     "x = {1: 2}.item()",
+    "print(batch.seq_lens.shape, len(batch.seq_lens), batch.seq_lens.dtype)",
+    "logger.info(f'lens {batch.seq_lens.shape} {batch.device}')",
+    "print(batch.seq_lens_cpu)",
+    "if batch.has_grammar:\n    raise ValueError(f'wrong {batch.seq_lens}')",
+    "x = math.ceil(len(batch.seq_lens) / 2)",
+    "try:\n    pass\nexcept ValueError:\n    print(batch.seq_lens)",
 ]
 
 
@@ -252,6 +287,13 @@ def _method(statement: str) -> str:
 def test_implicit(tmp_path: Path, statement: str, operation: str) -> None:
     found = one(tmp_path, _method(statement), operation)
     assert (found.kind, found.device, found.label) == (SyncKind.IMPLICIT, "cuda", "removable")
+
+
+@pytest.mark.parametrize(("statement", "operation", "label"), TEXT)
+def test_text(tmp_path: Path, statement: str, operation: str, label: str) -> None:
+    found = one(tmp_path, _method(statement), operation)
+    assert (found.kind, found.device, found.label) == (SyncKind.IMPLICIT, "cuda", label)
+    assert found.rule == "text"
 
 
 @pytest.mark.parametrize(("statement", "operation"), EXPLICIT)
