@@ -89,9 +89,10 @@ class Not:
 
 class _Joined:
     """Terms joined by one operator. Conditions nest deep and are compared often, so the
-    hash and the number of leaves are computed once."""
+    hash and the number of leaves are computed once. ``leaves`` and ``reduced`` are filled
+    when a condition is simplified."""
 
-    __slots__ = ("_hash", "marked", "negation", "size", "terms")
+    __slots__ = ("_hash", "leaves", "marked", "negation", "reduced", "size", "terms")
     __match_args__ = ("terms",)
 
     def __init__(self, terms: tuple[Condition, ...]) -> None:
@@ -99,6 +100,8 @@ class _Joined:
         self.size: int = sum(size_of(term) for term in terms)
         self.marked: bool = any(is_marked(term) for term in terms)
         self.negation: Condition | None = None
+        self.leaves: dict[Leaf, None] | None = None
+        self.reduced: dict[frozenset[tuple[Leaf, bool]], Condition] | None = None
         self._hash = hash((type(self).__name__, terms))
 
     def __hash__(self) -> int:
@@ -289,7 +292,7 @@ def simplify(term: Condition) -> Condition:
     false inside those of a disjunction). Small conditions are then minimised by boolean.py.
     """
     term = _propagate(term, {})
-    order = list(dict.fromkeys(atoms_of(term)))
+    order = [one.atom for one in _leaves(term)]
     if len(order) < 2 or len(order) > _MAX_ATOMS:
         return term
     algebra = boolean.BooleanAlgebra()
@@ -298,19 +301,40 @@ def simplify(term: Condition) -> Condition:
     return _from_boolean(_to_boolean(term, algebra, symbols).simplify(), algebra, by_name)
 
 
-def _propagate(term: Condition, known: dict[Atom, bool]) -> Condition:
+def _leaves(term: Condition) -> dict[Leaf, None]:
+    """Return the different leaves of a condition, in the order they first appear."""
     if isinstance(term, Leaf):
-        value = known.get(term.atom)
+        return {term: None}
+    if isinstance(term, Not):
+        return _leaves(term.term)
+    if term.leaves is None:
+        term.leaves = {one: None for inner in term.terms for one in _leaves(inner)}
+    return term.leaves
+
+
+def _propagate(term: Condition, known: dict[Leaf, bool]) -> Condition:
+    if isinstance(term, Leaf):
+        value = known.get(term)
         return term if value is None else TRUE if value else FALSE
     if isinstance(term, Not):
         return negate(_propagate(term.term, known))
+    # The same parts stand in many conditions: each is reduced once for what it is told.
+    told = frozenset((one, known[one]) for one in known.keys() & _leaves(term).keys())
+    if term.reduced is None:
+        term.reduced = {}
+    if told not in term.reduced:
+        term.reduced[told] = _reduced(term, dict(told))
+    return term.reduced[told]
+
+
+def _reduced(term: All | AnyOf, known: dict[Leaf, bool]) -> Condition:
     conjunction = isinstance(term, All)
-    units: dict[Atom, bool] = {}
+    units: dict[Leaf, bool] = {}
     for inner in term.terms:
         if isinstance(inner, Leaf):
-            units[inner.atom] = conjunction
+            units[inner] = conjunction
         elif isinstance(inner, Not) and isinstance(inner.term, Leaf):
-            units[inner.term.atom] = not conjunction
+            units[inner.term] = not conjunction
     below = known | units
     done = [_propagate(t, known if isinstance(t, Leaf | Not) else below) for t in term.terms]
     return all_of(*done) if conjunction else either(*done)

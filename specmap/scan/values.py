@@ -16,18 +16,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from specmap.codemap.condition import (
     FALSE,
     TRUE,
+    All,
     Atom,
     AtomKind,
     Condition,
     Leaf,
     Not,
     all_of,
+    any_of,
     atoms_of,
     either,
     is_marked,
+    negate,
     simplify,
     size_of,
-    substitute,
 )
 from specmap.codemap.source import Span
 from specmap.scan.module import ClassInfo, FunctionInfo, Module
@@ -354,7 +356,12 @@ def replace_atom(condition: Condition, marker: Atom, by: Condition) -> Condition
     """Replace one marker atom of a condition."""
     if not is_marked(condition):
         return condition
-    return substitute(condition, lambda atom: by if atom is marker else None)
+    if isinstance(condition, Leaf):
+        return by if condition.atom is marker else condition
+    if isinstance(condition, Not):
+        return negate(replace_atom(condition.term, marker, by))
+    inner = tuple(replace_atom(term, marker, by) for term in condition.terms)
+    return all_of(*inner) if isinstance(condition, All) else any_of(*inner)
 
 
 def is_known(arms: Arms) -> bool:
