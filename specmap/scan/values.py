@@ -188,11 +188,19 @@ class Sequence:
     """A tuple or list; ``items`` where the length is known, else ``element``.
 
     ``grows`` marks a list: other code may add to it, so that it may or may not be empty.
+    Containers nest, so their hash is computed once.
     """
 
     items: tuple[Arms, ...] | None
     element: Arms = ()
     grows: bool = False
+    _hash: int = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((self.items, self.element, self.grows)))
+
+    def __hash__(self) -> int:
+        return self._hash
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +209,13 @@ class Table:
 
     entries: tuple[tuple[object, Arms], ...]
     other: Arms = ()
+    _hash: int = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((self.entries, self.other)))
+
+    def __hash__(self) -> int:
+        return self._hash
 
 
 @dataclass(frozen=True, slots=True)
