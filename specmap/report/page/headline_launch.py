@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from specmap.codemap.explanation import Alternative, SettingChange
 from specmap.codemap.launch import Plain
@@ -41,7 +42,7 @@ def changes(made: Headline, subject: Subject) -> None:
     """Say which settings would bring a graph back, as the release's own code has it."""
     helped: dict[str, list[str]] = {}
     for phase, found in subject.changes.items():
-        for alternative in found:
+        for alternative in (one for one in found if not _same(one, found)):
             helped.setdefault(_change(alternative), []).append(phase.value)
         if not found:
             text = f"{phase}: no change of settings that was tried brings the graph back"
@@ -58,6 +59,8 @@ def _of_worker(worker: WorkerOutcome, outcome: Outcome, subject: Subject) -> Hea
     if lost:
         made = _lost(worker, lost, size)
         changes(made, subject)
+        # A phase whose graph a setting brings back has its reason in the tests above.
+        eager = [p for p in eager if not subject.changes.get(p.name)]
     elif any(p.name is PhaseName.VERIFY for p in never):
         made = _without(worker, never, "bad")
     elif any(p.verdict is Verdict.UNKNOWN for p in cycle):
@@ -125,13 +128,22 @@ def _good(worker: WorkerOutcome, cycle: Sequence[PhaseOutcome], size: int) -> He
 
 
 def _change(alternative: Alternative) -> str:
-    return f"{' and '.join(map(_one, alternative.changes))} gives {alternative.verdict}"
+    return f"{' and '.join(map(_one, alternative.changes))}: {alternative.verdict}"
 
 
 def _one(change: SettingChange) -> str:
     if change.removed:
-        return f"leaving out {change.name}={_value(change.old)}"
-    return f"{change.name}={_value(change.new)}"
+        return f"leave out {change.name} (now {_value(change.old)})"
+    return f"set {change.name} to {_value(change.new)} (now {_value(change.old)})"
+
+
+def _same(alternative: Alternative, found: Sequence[Alternative]) -> bool:
+    """Whether a switch is flipped that can be left out as well."""
+    changes = alternative.changes
+    if len(changes) != 1 or changes[0].removed or not isinstance(changes[0].new, bool):
+        return False
+    left_out = replace(changes[0], new=None, removed=True)
+    return any(one.changes == (left_out,) and one.verdict == alternative.verdict for one in found)
 
 
 def _value(value: Plain) -> str:

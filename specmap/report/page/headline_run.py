@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from specmap.codemap.event import PhaseStats, RankRun, Run, RunProblem, State
+from specmap.codemap.event import PhaseStats, RankRun, Run, RunFinding, RunProblem, State
 from specmap.codemap.outcome import CYCLE
+from specmap.codemap.source import Span
 from specmap.codemap.verdict import PhaseName
 from specmap.report.page.sentence import SHOWN, Headline, explained, sentence
 from specmap.report.page.subject import Subject
@@ -25,13 +26,19 @@ def of_run(run: Run, subject: Subject) -> Headline:
     made = _replayed(run)
     if failing:
         made = Headline("bad", f"{sentence(failing[0].message)}.")
-        made.because += [(f.message, None) for f in failing[1:SHOWN]]
+        made.because += [(f.message, _place(f, run)) for f in failing[1:SHOWN]]
     if made.level in ("bad", "warn"):
         _eager(made, run, subject)
         _limits(made, run, subject)
     elif made.level == "ok":
         _elsewhere(made, run.ranks[0])
     return made
+
+
+def _place(finding: RunFinding, run: Run) -> Span | None:
+    """Return the place of the reason that a finding about a phase tells."""
+    reasons = (r for p in _phases(run) if p.phase == finding.phase for r in p.reasons)
+    return next((r.span for r in reasons if r.text in finding.message), None)
 
 
 def _phases(run: Run) -> Iterator[PhaseStats]:
@@ -61,8 +68,10 @@ def _ran(counts: Counter[State]) -> int:
 def _eager(made: Headline, run: Run, subject: Subject) -> None:
     """Add why passes of the decode cycle did not replay."""
     eager = [p for p in _phases(run) if any(p.counts.get(state) for state in _EAGER)]
+    placed = {span for _, span in made.because}
     for phase in eager:
-        made.because += [(f"{phase.phase}: {r.text}", r.span) for r in phase.reasons[:1]]
+        reasons = [r for r in phase.reasons[:1] if r.span is None or r.span not in placed]
+        made.because += [(f"{phase.phase}: {r.text}", r.span) for r in reasons]
         if not phase.reasons:
             explained(made, subject, phase.worker, [PhaseName(phase.phase)])
 

@@ -59,10 +59,35 @@ def test_a_lost_graph_is_named_with_its_test_and_what_brings_it_back() -> None:
     assert made.text == (
         "verify of EAGLEWorkerV2 runs eager at a batch of 1, though a graph could replay."
     )
-    assert made.todo == ["cuda_graph_max_bs=4 gives GRAPH for verify and draft"]
+    assert made.todo == ["set cuda_graph_max_bs to 4 (now 2): GRAPH for verify and draft"]
     assert made.because[0][0] == (
         "verify: cuda_graph_bs <= self.max_bs is false, bs 4 > largest captured 2"
     )
+
+
+def test_a_switch_that_can_be_left_out_is_named_once() -> None:
+    name = "disable_cuda_graph"
+    left_out = Alternative((SettingChange(name, True, None, removed=True),), Verdict.GRAPH)
+    flipped = Alternative((SettingChange(name, True, False),), Verdict.GRAPH)
+    one = subject(
+        outcome=judged(verify=Verdict.EAGER), changes={PhaseName.VERIFY: (left_out, flipped)}
+    )
+    assert headline(one).todo == ["leave out disable_cuda_graph (now True): GRAPH for verify"]
+    one = replace(one, changes={PhaseName.VERIFY: (flipped,)})
+    assert headline(one).todo == ["set disable_cuda_graph to False (now True): GRAPH for verify"]
+
+
+def test_what_a_setting_brings_back_is_not_put_down_to_the_source() -> None:
+    back = Alternative((SettingChange("cuda_graph_max_bs", 2, 4),), Verdict.GRAPH)
+    one = subject(
+        outcome=judged(verify=Verdict.EAGER), lint=coverage("EAGLEWorkerV2", PhaseName.VERIFY),
+        rewrites=CATALOGUE,
+    )  # fmt: skip
+    found = "SPM105: verify goes past the runner"
+    assert found in [text for text, _ in headline(one).because]
+    made = headline(replace(one, changes={PhaseName.VERIFY: (back,)}))
+    assert found not in [text for text, _ in made.because]
+    assert made.todo == ["set cuda_graph_max_bs to 4 (now 2): GRAPH for verify"]
 
 
 def test_where_no_setting_helps_that_is_said() -> None:
@@ -180,6 +205,15 @@ def test_a_run_with_an_eager_rank_says_so_first() -> None:
     assert made.level == "bad"
     assert made.text.startswith("Rank tp 1 ran verify eager while others replayed it")
     assert ("verify: bs 4 > largest captured 2", RUNNER) in made.because
+
+
+def test_each_reason_of_a_run_is_told_once_with_its_place() -> None:
+    said = "EAGLEWorker.verify ran eager in 74 of 90 passes: bs 4 > largest captured 2"
+    first = RunFinding(RunProblem.PHASE_EAGER, "EAGLEWorker.draft ran eager", phase="draft")
+    found = RunFinding(RunProblem.PHASE_EAGER, said, phase="verify")
+    made = headline(subject(run=replace(RUN, findings=(first, found))))
+    assert [place for text, place in made.because if "largest captured" in text] == [RUNNER]
+    assert (said, RUNNER) in made.because
 
 
 def test_a_limit_below_the_batches_that_ran_eager_is_named() -> None:
