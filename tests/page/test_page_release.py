@@ -256,6 +256,8 @@ def test_remedies_and_suppressions(opened: Open, static_page: Page, tmp_path: Pa
     side = data["sides"][0]
     place, rewrite = side["findings"][0]["place"], next(iter(side["rewrites"]))
     side["findings"][0] |= {"status": "suppressed", "reason": "known since March"}
+    assert not side["tried"]
+    side["tried"] = True
     side["crashes"] = ["SPM999 rules/x.py:1: division by zero"]
     side["remedies"] = [
         {
@@ -284,7 +286,16 @@ def test_remedies_and_suppressions(opened: Open, static_page: Page, tmp_path: Pa
     expect(first.locator(".row.plus")).to_have_text("+new\n")
     second.locator("summary").first.click()
     expect(second).to_contain_text("two callers")
-    expect(second).to_contain_text("not proven here")
+    expect(second).not_to_contain_text("proven")
+
+
+def test_rewrites_that_were_not_tried_are_named_as_such(opened: Open, static_page: Page) -> None:
+    tab, rewrites = opened(static_page), static_page.side["rewrites"]
+    section = tab.locator("#findings .remedies")
+    expect(section.locator(".none")).to_contain_text("add --fix")
+    expect(section.locator("> details")).to_have_count(len(rewrites))
+    section.locator("summary").first.click()
+    expect(section.locator("details .prose").first).to_be_visible()
 
 
 def test_nothing_scrolls_sideways_and_the_themes_differ(opened: Open, release_page: Page) -> None:
@@ -300,3 +311,5 @@ def test_nothing_scrolls_sideways_and_the_themes_differ(opened: Open, release_pa
     tab.locator("tr[data-phase] button").first.click()
     wide = "[document.documentElement.scrollWidth, document.documentElement.clientWidth]"
     assert tab.evaluate(wide) == [1280, 1280]
+    tab.set_viewport_size({"width": 380, "height": 800})
+    assert tab.evaluate(wide) == [380, 380]

@@ -49,7 +49,11 @@ def test_the_table_shows_what_ran_beside_what_the_source_says(
         word = "mixed" if len(states) > 1 else next(iter(states))
         expect(observed.locator(".chip")).to_contain_text(word)
     verify = tab.locator("tr[data-phase=verify]")
+    expect(verify).to_have_count(1)  # workers that did not run are left out
     expect(verify).to_contain_text(REASON)
+    [worker] = {phase.worker for phase in rank.phases}
+    tab.get_by_role("group", name="Filter phases").get_by_label("Worker").select_option("*")
+    expect(tab.locator(f"tr[data-phase=verify]:not([data-worker={worker}])").first).to_be_visible()
     expect(tab.locator(".headline strong")).to_contain_text(REASON)
 
 

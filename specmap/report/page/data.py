@@ -75,6 +75,7 @@ def _side(subject: Subject, columns: Columns) -> Json:
         "findings": findings.findings(subject.lint, tables),
         "crashes": findings.crashes(subject.lint),
         "rules": findings.rules(subject.lint),
+        "tried": subject.fix is not None,
         "remedies": findings.remedies(subject, tables),
         "rewrites": findings.rewrites(subject),
         "run": ran.run(subject, tables, recorded),

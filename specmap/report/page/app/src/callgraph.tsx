@@ -74,7 +74,7 @@ export function CallGraph() {
 
   const cut = useMemo(() => {
     if (worker >= 0) return ofWorker(side.graph, worker, mask, leaves);
-    const shown = side.workers.flatMap((one, at) => (mayRun(one) ? [at] : []));
+    const shown = side.workers.flatMap((one, at) => (mayRun(side, one) ? [at] : []));
     return overview(side, mask, page.phases, new Set(shown));
   }, [side, worker, mask, leaves, page]);
   const look = useMemo(() => (node: number) => lookOf(side, node, colour, rank, worker < 0), [side, colour, rank, worker]);

@@ -2,7 +2,7 @@
 import { useShared } from "./context.ts";
 import type { Difference, Phase, Side } from "./data.ts";
 import { mayRun } from "./sorting.ts";
-import { Chip, None, Section, count, plural } from "./ui.tsx";
+import { Chip, None, OtherSizes, Section, count, plural } from "./ui.tsx";
 
 const GROUPS: Record<Difference["group"], string> = {
   target: "Target",
@@ -82,13 +82,16 @@ function Verdicts({ left, right }: { left: Side; right: Side }) {
   }
   const rows = [...names.values()].map(([worker, phase]) => ({ worker, phase, a: phaseOf(left, worker, phase), b: phaseOf(right, worker, phase) }));
   const differs = (row: (typeof rows)[number]) => row.a?.verdict !== row.b?.verdict || row.a?.observed?.word !== row.b?.observed?.word;
-  const inPlay = new Set([left, right].flatMap((side) => side.workers.filter(mayRun).map((worker) => worker.name)));
+  const inPlay = new Set([left, right].flatMap((side) => side.workers.filter((worker) => mayRun(side, worker)).map((worker) => worker.name)));
   const shown = [...rows.filter(differs), ...rows.filter((row) => !differs(row) && inPlay.has(row.worker))];
   if (!shown.length) return null;
   const observed = left.run !== null || right.run !== null;
   const cells = (phase: Phase | undefined) => (
     <>
-      <td>{phase ? <Chip word={phase.verdict} /> : <span class="soft">no such phase</span>}</td>
+      <td>
+        {phase ? <Chip word={phase.verdict} /> : <span class="soft">no such phase</span>}
+        {phase && <OtherSizes phase={phase} />}
+      </td>
       {observed && <td>{phase?.observed ? <Chip word={phase.observed.word} /> : <span class="soft">no run</span>}</td>}
     </>
   );

@@ -67,8 +67,10 @@ export interface Side {
   crashes: string[];
   /** The rules that `findings` names, by id. */
   rules: Record<string, Rule>;
+  /** Whether rewrites were tried for this page; `remedies` is empty where not. */
+  tried: boolean;
   remedies: Remedy[];
-  /** The rewrites that `remedies` names, by id. */
+  /** The rewrites that `remedies` names, and those that the rules of findings ask for, by id. */
   rewrites: Record<string, Rewrite>;
   /** null: no recorded run was given. */
   run: Run | null;

@@ -167,7 +167,7 @@ function RunFindings({ side }: { side: Side }) {
 }
 
 const OUTCOMES: Record<Remedy["outcome"], string> = {
-  applied: "applied",
+  applied: "can be applied",
   refused: "refused",
   conflicting: "in conflict with another",
   failed: "failed",
@@ -178,7 +178,8 @@ function Remedies({ side }: { side: Side }) {
   return (
     <div class="stack remedies">
       <h3>Remedies</h3>
-      {!side.remedies.length && <None>No rewrite of specmap fits these sources.</None>}
+      {!side.remedies.length && side.tried && <None>No rewrite of specmap fits these sources.</None>}
+      {!side.tried && <Untried side={side} />}
       {side.remedies.map((one, index) => {
         const rewrite = side.rewrites[one.rewrite];
         return (
@@ -188,9 +189,11 @@ function Remedies({ side }: { side: Side }) {
               <>
                 <strong>{rewrite?.name ?? one.rewrite}</strong> <span class="ink">{one.what}</span>{" "}
                 <span class="chip plain">{OUTCOMES[one.outcome]}</span>{" "}
-                <span class={`chip ${one.proven ? "graph" : "plain"}`}>
-                  <span aria-hidden="true">{one.proven ? "✓" : "–"}</span> {one.proven ? "proven" : "not proven here"}
-                </span>{" "}
+                {one.outcome !== "refused" && (
+                  <span class={`chip ${one.proven ? "graph" : "plain"}`}>
+                    <span aria-hidden="true">{one.proven ? "✓" : "–"}</span> {one.proven ? "proven" : "not proven here"}
+                  </span>
+                )}{" "}
                 <span class="mono">{placeText(side, one.place)}</span>
               </>
             }
@@ -200,6 +203,31 @@ function Remedies({ side }: { side: Side }) {
         );
       })}
     </div>
+  );
+}
+
+/** The rewrites that the findings ask for, where none was tried. */
+function Untried({ side }: { side: Side }) {
+  const known = Object.values(side.rewrites);
+  if (!known.length) return <None>No finding of this source has a rewrite.</None>;
+  return (
+    <>
+      <None>
+        Not tried for this page: add <code>--fix</code> to this command for the diffs and their proofs. {plural(known.length, "rewrite")} may fit what was found:
+      </None>
+      {known.map((rewrite) => (
+        <Fold
+          key={rewrite.id}
+          summary={
+            <>
+              <strong>{rewrite.name}</strong> <span class="ink">{rewrite.summary}</span> <span class="soft">for {rewrite.rules.join(", ")}</span>
+            </>
+          }
+        >
+          {() => <Markdown text={rewrite.page} skip />}
+        </Fold>
+      ))}
+    </>
   );
 }
 

@@ -56,6 +56,7 @@ export function Bar(props: { stops: Stop[]; here: string; sides: Side[]; shown: 
 
 const SIGNS = { ok: "✓", warn: "!", bad: "✗", unknown: "?" } as const;
 const WORDS = { ok: "Nothing to do", warn: "Look at this", bad: "Graphs are lost", unknown: "Not decided" } as const;
+const BECAUSE = { ok: "Besides", warn: "Why", bad: "Why", unknown: "What is known" } as const;
 
 export function Headline({ side, name }: { side: Side; name: string }) {
   const { level, text, todo, because } = side.headline;
@@ -70,21 +71,27 @@ export function Headline({ side, name }: { side: Side; name: string }) {
           {name && <span class="soft">{name}: </span>}
           <strong>{text}</strong>
         </p>
-        {because.length > 0 && (
-          <ul class="because">
-            {because.map((reason, index) => (
-              <li key={index}>
-                <PlaceFold side={side} place={reason.place} text={reason.text} />
-              </li>
-            ))}
-          </ul>
-        )}
         {todo.length > 0 && (
-          <ol class="todo" aria-label="What to do">
-            {todo.map((line) => (
-              <li key={line}>{line}</li>
-            ))}
-          </ol>
+          <div class="todo">
+            <h2>What to do</h2>
+            <ol>
+              {todo.map((line) => (
+                <li key={line}>{line}</li>
+              ))}
+            </ol>
+          </div>
+        )}
+        {because.length > 0 && (
+          <div class="because">
+            <h2>{BECAUSE[level]}</h2>
+            <ul>
+              {because.map((reason, index) => (
+                <li key={index}>
+                  <PlaceFold side={side} place={reason.place} text={reason.text} />
+                </li>
+              ))}
+            </ul>
+          </div>
         )}
       </div>
     </div>
@@ -104,6 +111,11 @@ export function Facts() {
         ))}
       </dl>
       {side.partial && <p class="none">This map is partial: {side.partial}</p>}
+      {side.run?.notes.map((note) => (
+        <p key={note} class="none">
+          {note}
+        </p>
+      ))}
       {side.launch && <LaunchFacts side={side} launch={side.launch} />}
     </div>
   );

@@ -5,7 +5,7 @@ import type { Observed, Side, Test } from "./data.ts";
 import { Fold } from "./fold.tsx";
 import { Excerpt, PlaceFold } from "./place.tsx";
 import { mayRun, placeOf, rows, sorted, type Column, type Row } from "./sorting.ts";
-import { Chip, Choice, None, Section, count } from "./ui.tsx";
+import { Chip, Choice, None, OtherSizes, Section, count, sizes } from "./ui.tsx";
 
 const COLUMNS: readonly [Column, string][] = [
   ["worker", "Worker"],
@@ -22,7 +22,7 @@ export function Phases() {
   const [filter, setFilter] = useState({ worker: "", phase: "", words: "" });
   const [order, setOrder] = useState<{ column: Column | ""; down: boolean }>({ column: "", down: false });
   const shown = useMemo(() => sorted(side, rows(side, filter), order.column, order.down), [side, filter, order]);
-  const hidden = side.workers.filter((worker) => !mayRun(worker)).length;
+  const hidden = side.workers.filter((worker) => !mayRun(side, worker)).length;
   const sort = (column: Column) =>
     setOrder((old) => (old.column !== column ? { column, down: false } : old.down ? { column: "", down: false } : { column, down: true }));
   return (
@@ -109,6 +109,7 @@ function PhaseRow({ row, first }: { row: Row; first: boolean }) {
         </td>
         <td data-column="static">
           <Chip word={phase.verdict} />
+          <OtherSizes phase={phase} />
           {phase.assumed && <div class="soft small">model assumed</div>}
         </td>
         <td data-column="observed">{phase.observed ? <ObservedChip observed={phase.observed} /> : <span class="soft">–</span>}</td>
@@ -183,7 +184,7 @@ function PhaseDetail({ row, side }: { row: Row; side: Side }) {
             <tbody>
               {phase.ranges.map((range) => (
                 <tr key={range.first}>
-                  <th scope="row">{range.last === null ? `${range.first} and more` : range.first === range.last ? range.first : `${range.first} to ${range.last}`}</th>
+                  <th scope="row">{sizes(range)}</th>
                   <td>
                     <Chip word={range.verdict} /> {range.assumed && <span class="soft">model assumed</span>}
                   </td>

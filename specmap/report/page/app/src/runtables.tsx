@@ -155,9 +155,6 @@ function Recording({ run }: { run: Run }) {
     <Fold summary={`The recording itself: ${troubled.length ? plural(troubled.length, "rank") + " with something to know" : "complete"}`}>
       {() => (
         <>
-          {run.notes.map((note) => (
-            <p key={note}>{note}</p>
-          ))}
           <Scroll label="The recording, by rank">
             <table>
               <thead>

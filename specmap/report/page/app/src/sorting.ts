@@ -19,9 +19,10 @@ export interface Filter {
   words: string;
 }
 
-/** Whether the launch, where there is one, leaves the worker in question, or it ran all the same. */
-export function mayRun(worker: Worker): boolean {
-  return worker.selection !== "not run" || ran(worker);
+/** Whether the worker ran; where none did, whether the launch, if there is one, leaves it in question. */
+export function mayRun(side: Side, worker: Worker): boolean {
+  if (ran(worker)) return true;
+  return worker.selection === "open" ? !side.workers.some(ran) : worker.selection !== "not run";
 }
 
 export function rows(side: Side, filter: Filter): Row[] {
@@ -29,7 +30,7 @@ export function rows(side: Side, filter: Filter): Row[] {
   return side.workers
     .flatMap((worker, at) => worker.phases.map((phase, index) => ({ worker, at, index, phase })))
     .filter(({ worker, at, phase }) => {
-      if (filter.worker === "" ? !mayRun(worker) : filter.worker !== "*" && String(at) !== filter.worker) return false;
+      if (filter.worker === "" ? !mayRun(side, worker) : filter.worker !== "*" && String(at) !== filter.worker) return false;
       if (filter.phase && phase.name !== filter.phase) return false;
       const text = [worker.name, phase.name, phase.verdict, phase.observed?.word, phase.reason, placeText(side, placeOf(phase))];
       const low = text.join(" ").toLowerCase();

@@ -1,6 +1,7 @@
 // Small pieces that every section uses.
 import type { ComponentChildren } from "preact";
 import { useId } from "preact/hooks";
+import type { Phase } from "./data.ts";
 
 /** Sign and class of each verdict word; the word itself is always shown beside the sign. */
 export const VERDICTS: Record<string, { sign: string; css: string; says: string }> = {
@@ -30,6 +31,27 @@ export function Chip({ word, changed }: { word: string | null; changed?: boolean
       </span>
       {word}
     </span>
+  );
+}
+
+/** The batch sizes of a range, in words. */
+export function sizes({ first, last }: { first: number; last: number | null }): string {
+  if (last === null) return `${first} and more`;
+  return first === last ? String(first) : `${first} to ${last}`;
+}
+
+/** At which batch sizes a phase ends otherwise than its verdict says. */
+export function OtherSizes({ phase }: { phase: Phase }) {
+  return (
+    <>
+      {phase.ranges
+        .filter((range) => range.verdict !== phase.verdict)
+        .map((range) => (
+          <div key={range.first} class="soft small other-sizes">
+            {range.verdict} for bs {sizes(range)}
+          </div>
+        ))}
+    </>
   );
 }
 
