@@ -10,6 +10,7 @@ from packaging.version import InvalidVersion, Version
 
 from specmap.codemap.explanation import Explanation, PhaseReason, PlaceReason
 from specmap.codemap.graph import CodeMap
+from specmap.codemap.source import lines_of, text_of
 from specmap.errors import SpecmapError
 from specmap.launched import Launch, Prepared, check, ready
 from specmap.pipeline import (
@@ -118,8 +119,8 @@ def _launched(answer: Explanation, named: object, prepared: Prepared) -> Explana
 
 def _lines(tree: Resolved, file: str) -> list[str]:
     try:
-        return (tree.checkout.root / file).read_text("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+        return lines_of(text_of((tree.checkout.root / file).read_bytes()))
+    except OSError as error:
         raise SpecmapError(f"cannot read {file}: {error}") from None
 
 
@@ -166,6 +167,6 @@ def _cached(release: str) -> list[str]:
 
 def _text(path: Path) -> list[str]:
     try:
-        return path.read_text("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError):
+        return lines_of(text_of(path.read_bytes()))
+    except OSError:
         return []

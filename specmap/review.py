@@ -11,7 +11,7 @@ from specmap import pipeline
 from specmap.codemap.finding import LintReport
 from specmap.codemap.graph import CodeMap
 from specmap.codemap.rule import Rule
-from specmap.codemap.source import qualname_of
+from specmap.codemap.source import qualname_of, text_of
 from specmap.compare.diff import compare_maps
 from specmap.compare.model import MapDiff
 from specmap.compare.renames import Renames, find_renames
@@ -155,7 +155,7 @@ def _source(root: Path, codemap: CodeMap) -> Callable[[str], str | None]:
     def read(file: str) -> str | None:
         if file not in kept:
             try:
-                kept[file] = (root / file).read_text("utf-8", "replace")
+                kept[file] = text_of((root / file).read_bytes())
             except OSError:
                 kept[file] = None
         return kept[file]

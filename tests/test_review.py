@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from specmap.codemap.finding import FindingStatus
 from specmap.errors import SpecmapError, TargetError
+from specmap.report.findings import FindingOptions
 from specmap.review import Request, Review, diff_trees, lint_tree
 from tests.review_tree import (
     DRAFT,
@@ -50,6 +51,32 @@ def new(found: Review) -> list[tuple[str, str, int]]:
 
 def test_without_a_base_everything_is_reported(fork: Path) -> None:
     assert new(review()) == [("SPM201", VERIFY, 11)]
+
+
+WRITTEN: dict[str, Callable[[str], bytes]] = {
+    "latin-1": lambda text: f"# -*- coding: latin-1 -*-\n{text}".encode("latin-1"),
+    "a BOM": lambda text: b"\xef\xbb\xbf" + text.encode(),
+    "CRLF": lambda text: text.replace("\n", "\r\n").encode(),
+    "CR": lambda text: text.replace("\n", "\r").encode(),
+    "form feeds": lambda text: f"\x0c\n{text}".replace("\nclass", "\n\x0c\nclass").encode(),
+    "other line separators": lambda text: f"# \x1c\x85\u2028\n{text}".encode(),
+}
+
+
+@pytest.mark.parametrize("kind", WRITTEN)
+def test_a_file_is_read_as_python_reads_it(fork: Path, kind: str) -> None:
+    path = fork / "python" / VERIFY
+    allowed = ALLOWED.replace("sum", "max").replace("measured", "größer")
+    text = path.read_text("utf-8").replace(SYNC, allowed + SYNC)
+    path.write_bytes(WRITTEN[kind](text))
+    found = review()
+    first, second = found.report.findings
+    assert (first.status, first.reason) == (FindingStatus.SUPPRESSED, "größer")
+    assert second.status is FindingStatus.NEW
+    options = FindingOptions(source=found.source)
+    for finding in (first, second):
+        assert finding.match.anchor in options.line(finding.match.span)
+    assert new(review(base="HEAD")) == []
 
 
 def test_every_rule_runs_once(fork: Path) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import tokenize
 from dataclasses import dataclass
 from functools import lru_cache
+from io import BytesIO
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -44,6 +46,26 @@ def qualname_of(symbol: str) -> str:
 def file_of(symbol: str) -> str:
     """Return the file part of a symbol id."""
     return symbol.rpartition("::")[0]
+
+
+def encoding_of(data: bytes) -> str:
+    """Return the encoding of a Python file (PEP 263): UTF-8 where it declares none, or nonsense."""
+    try:
+        return tokenize.detect_encoding(BytesIO(data).readline)[0]
+    except SyntaxError:
+        return "utf-8"
+
+
+def text_of(data: bytes) -> str:
+    """Return a Python file as text: decoded as it declares, without a BOM, lines end in ``\\n``."""
+    text = data.decode(encoding_of(data), "replace")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def lines_of(text: str) -> list[str]:
+    """Split into lines as Python counts them: a form feed ends none."""
+    lines = text.split("\n")
+    return lines if lines[-1] else lines[:-1]
 
 
 @lru_cache(maxsize=1 << 14)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from specmap.codemap.source import Span
+from specmap.codemap.source import Span, lines_of
 
 ReadText = Callable[[str], str | None]
 """Returns the text of a file of a tree, ``None`` if there is none."""
@@ -38,7 +38,7 @@ def hunks(files: Iterable[str], old: ReadText, new: ReadText) -> list[Hunk]:
         before = old(file)
         if now is not None and now != before:
             holders = _holders(now)
-            lines = now.splitlines()
+            lines = lines_of(now)
             for first, last in _differences(before or "", now):
                 text = " ".join(lines[first - 1].split()) if first <= len(lines) else ""
                 span = Span(file, first, last)
@@ -57,7 +57,7 @@ def _differences(before: str, now: str) -> Iterator[tuple[int, int]]:
 
 
 def _code(text: str) -> list[tuple[int, str]]:
-    lines = enumerate(text.splitlines(), start=1)
+    lines = enumerate(lines_of(text), start=1)
     return [(n, t.rstrip()) for n, t in lines if t.strip() and not t.lstrip().startswith("#")]
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from specmap.codemap.finding import Finding, FindingStatus, Match, fingerprint
 from specmap.codemap.rule import Rule
-from specmap.codemap.source import Span, symbol_id
+from specmap.codemap.source import Span, lines_of, symbol_id
 from specmap.lint.rulebook import MALFORMED, UNUSED
 
 Source = Callable[[str], str | None]
@@ -103,7 +103,7 @@ def _comments(files: Iterable[str], source: Source) -> Iterator[Allow]:
 
 def comments_in(file: str, text: str) -> Iterator[Allow]:
     """Yield the comments of one file; none where Python cannot read it."""
-    lines = text.splitlines()
+    lines = lines_of(text)
     try:
         tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
     except (tokenize.TokenError, SyntaxError):

@@ -8,7 +8,7 @@ from importlib import import_module
 from posixpath import join
 
 from specmap.codemap.finding import Finding, LintReport
-from specmap.codemap.source import Span
+from specmap.codemap.source import Span, lines_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class FindingOptions:
 
     def line(self, span: Span) -> str:
         """Return the first source line of a place, or nothing."""
-        lines = (self.source(span.file) or "").splitlines()
+        lines = lines_of(self.source(span.file) or "")
         return lines[span.line - 1] if 0 < span.line <= len(lines) else ""
 
 

@@ -50,3 +50,8 @@ def test_overlap_is_by_file_and_line() -> None:
     assert change.overlaps(Span("a.py", 4, 5))
     assert not change.overlaps(Span("b.py", 4, 5))
     assert not change.overlaps(Span("a.py", 6, 9))
+
+
+def test_a_form_feed_ends_no_line() -> None:
+    old = f"\x0c\n{OLD}".replace("\n    def draft", "\x0c\n    def draft")
+    assert found(old.replace("True", "False"), old) == [(9, 9, "Worker.draft")]
