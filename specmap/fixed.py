@@ -19,7 +19,7 @@ from specmap.fix.apply import Hands, fix, select
 from specmap.fix.catalogue import CATALOGUE
 from specmap.fix.names import load_names
 from specmap.fix.prove import LEVELS, prover
-from specmap.fix.write import write_files
+from specmap.fix.write import encoded, write_files
 from specmap.lint.engine import lint_map
 from specmap.lint.known import Before, accept, known_of
 from specmap.lint.rulebook import load
@@ -132,7 +132,8 @@ def _copy(root: Path, texts: Mapping[str, str], folder: Path) -> None:
     for file in tree.files:
         place = folder / file
         place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(texts[file].encode() if file in texts else tree.source(file))
+        data = tree.source(file)
+        place.write_bytes(encoded(texts[file], data) if file in texts else data)
 
 
 def check_writable(checkout: Checkout, local: bool, allow_dirty: bool) -> None:

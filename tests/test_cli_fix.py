@@ -50,6 +50,23 @@ def test_diff_json_and_patches(tmp_path: Path) -> None:
     assert [p.name for p in (tmp_path / "p").iterdir()] == ["0001-SPF101-verify-excluded.patch"]
 
 
+@pytest.mark.parametrize(
+    ("head", "encoding"),
+    [("# -*- coding: latin-1 -*-\n", "latin-1"), ("", "utf-8-sig"), ("\x0c\n", "utf-8")],
+)
+def test_a_file_keeps_its_encoding(tmp_path: Path, head: str, encoding: str) -> None:
+    folder = fork(tmp_path / "fork", "constant-term")
+    path = folder / RUNNER
+    text = f"{head}# größer\n" + path.read_text("utf-8")
+    path.write_bytes(text.encode(encoding))
+    shown = run(str(folder), "--write", "--no-cache", "-q")
+    assert "1 applied" in shown.text
+    rewritten = path.read_bytes().decode(encoding)
+    assert rewritten.startswith(f"{head}# größer\n")
+    assert "is_tree_supported = False" in text
+    assert "is_tree_supported = False" not in rewritten
+
+
 def test_written_once_then_nothing_is_left(tmp_path: Path) -> None:
     folder = str(fork(tmp_path / "fork", "bypass"))
     assert run(folder, "--write", "--no-cache", "-q").code == 0

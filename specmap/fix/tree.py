@@ -15,7 +15,7 @@ from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 
 from specmap.codemap.graph import CodeMap
 from specmap.codemap.remedy import Change
-from specmap.codemap.source import file_of, qualname_of
+from specmap.codemap.source import encoding_of, file_of, qualname_of
 from specmap.fix.names import Names
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
@@ -131,7 +131,8 @@ class Tree:
             return self.texts[file]
         if file not in self._read:
             try:
-                self._read[file] = (self.root / file).read_bytes().decode("utf-8")
+                data = (self.root / file).read_bytes()
+                self._read[file] = data.decode(encoding_of(data))
             except (OSError, UnicodeDecodeError):
                 self._read[file] = ""
         return self._read[file]

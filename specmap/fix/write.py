@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from specmap.atomic import replacing
+from specmap.codemap.source import encoding_of
 
 
 def write_files(root: Path, texts: Mapping[str, str]) -> None:
@@ -18,4 +19,11 @@ def write_files(root: Path, texts: Mapping[str, str]) -> None:
     advice = "make the tree writable, or use --patch-dir"
     with replacing([root / file for file in files], advice=advice) as places:
         for file, place in zip(files, places, strict=True):
-            place.write_bytes(texts[file].encode())
+            old = root / file
+            before = old.read_bytes() if old.is_file() else b""
+            place.write_bytes(encoded(texts[file], before))
+
+
+def encoded(text: str, before: bytes) -> bytes:
+    """Return a rewritten text in the encoding of the file, and with its BOM."""
+    return text.encode(encoding_of(before))
