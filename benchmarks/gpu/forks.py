@@ -185,8 +185,10 @@ class Turns:
         """Arm the tracer of each engine for one wave."""
         size, tokens = self.plan["traced"]
         for fork in self.alive:
-            folder = self.runs / fork.name
-            if (folder / "plan.json").exists():
+            wrap, folder = self.runs / fork.name / "plan.json", self.runs / f"{fork.name}.trace"
+            if wrap.exists():
+                folder.mkdir()
+                shutil.copy(wrap, folder)
                 arm = {"do": "arm", "dir": str(folder)}
                 self.wave(fork, "traced", size, tokens, tell=[arm], tell_after=[DISARM])
 

@@ -120,7 +120,7 @@ def rows(variants: Sequence[Done], waves: Sequence[Done], runs: Path) -> Iterato
     """Yield a line for each variant and batch size."""
     for variant in variants:
         name, base = variant["name"], variant.get("base", variant["name"])
-        verify = verify_of(runs / name)
+        verify = verify_of(runs / f"{name}.trace")
         mine = [done for done in waves if done["variant"] == name]
         sizes = sorted({done["requests"] for done in mine if done["kind"] != "warm-up"})
         for size in sizes:
