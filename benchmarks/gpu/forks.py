@@ -23,6 +23,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import select
 import shutil
 import signal
@@ -45,6 +46,7 @@ WORK = Path("/tmp/specmap-forks")
 SITE = Path("/tmp/site")
 TRACE_TURN_S, PACKING_S = 4.0, 15.0
 DISARM = {"do": "disarm"}
+ERROR = re.compile(r"^\w*(Error|Exception)\b")
 
 
 class Fork:
@@ -107,10 +109,12 @@ class Fork:
         return found
 
     def lose(self, why: str) -> None:
-        """Give it up: kill it and keep the last line that it printed."""
+        """Give it up: kill it and keep its last error, else its last line."""
         self._kill()
         lines = self.log.read_text("utf-8", "replace").strip().splitlines()
-        self.fate = f"{why}: {lines[-1][:160] if lines else 'it printed nothing'}"
+        errors = [line for line in lines if ERROR.search(line)]
+        last = (errors or lines or ["it printed nothing"])[-1]
+        self.fate = f"{why}: {last.strip()[:160]}"
 
     def end(self) -> None:
         """Kill it; a stopped process does not end by itself."""
