@@ -92,7 +92,7 @@ def copy_tree(site: Path, folder: Path, patches: Sequence[Path]) -> Path:
     tree = folder / PACKAGE
     shutil.rmtree(tree, ignore_errors=True)
     skipped = shutil.ignore_patterns(IN_PLACE)
-    shutil.copytree(site / PACKAGE, tree, copy_function=os.link, ignore=skipped)
+    shutil.copytree(site / PACKAGE, tree, copy_function=_link, ignore=skipped)
     if (site / PACKAGE / IN_PLACE).exists():
         (tree / IN_PLACE).symlink_to(site / PACKAGE / IN_PLACE)
     for patch in patches:
@@ -107,3 +107,10 @@ def copy_tree(site: Path, folder: Path, patches: Sequence[Path]) -> Path:
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_text(after, "utf-8")
     return folder
+
+
+def _link(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # another file system
+        shutil.copy2(source, target)
