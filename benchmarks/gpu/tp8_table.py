@@ -23,6 +23,7 @@ PHASES = ("draft", "verify", "draft_extend")
 ENGINES = ("graphs", "eager", "limit-2")
 PROFILES = Path("/tmp/profiles")
 ALL_REDUCE = re.compile(r"all_?reduce|cross_device_reduce", re.IGNORECASE)
+NOT_OF_THE_NAME = re.compile(r"^void |\(anonymous namespace\)::")
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +251,8 @@ def all_reduces(profiles: Path, result: Path) -> str:
     steps = sum(_steps(w) for w in profiled if "end_ns" in w)
     if not steps:
         return "all-reduces of an eager cycle: not measured (the profiled wave did not end)"
-    by_name = Counter(re.split(r"[<(]", e["name"])[0] for e in kernels)
+    plain = (NOT_OF_THE_NAME.sub("", e["name"]) for e in kernels)
+    by_name = Counter(re.split(r"[<(]", name)[0] for name in plain)
     most = ", ".join(f"{name} {count}" for name, count in by_name.most_common(3))
     return (
         f"all-reduce kernels on TP 0, eager, one request: {len(kernels)} in {steps} cycles and "
