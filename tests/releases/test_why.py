@@ -106,8 +106,8 @@ def test_a_capture_limit_is_raised_or_taken_away(tmp_path: Path) -> None:
 
 
 def test_a_launch_that_a_plain_model_does_not_fit_has_its_changes_too(tmp_path: Path) -> None:
-    """The plain model that is assumed has room for less: model_config.py:564 would refuse it."""
-    launch = Launch(f"{CHAIN} --context-length 1048576 --disable-cuda-graph")
+    """No model has room for that much: model_config.py:564 would refuse the plain one, too."""
+    launch = Launch(f"{CHAIN} --context-length 100000000 --disable-cuda-graph")
     found = explain("sglang==0.5.12", "EAGLEWorkerV2.verify", launch)
     assert found.outcome is not None
     assert any("would refuse a plain one" in note for note in found.outcome.notes)
@@ -115,6 +115,15 @@ def test_a_launch_that_a_plain_model_does_not_fit_has_its_changes_too(tmp_path: 
     assert reason.verdict is Verdict.EAGER
     changes = {(a.changes[0].name, a.changes[0].new, a.verdict) for a in reason.alternatives}
     assert ("disable_cuda_graph", False, Verdict.GRAPH) in changes
+
+
+def test_a_context_length_leaves_the_plain_model_in_place() -> None:
+    """Whose config.json says nothing has 2048 positions, and SGLang refuses to go above them."""
+    launch = Launch(f"{CHAIN} --context-length 8192", gpu_memory=80, sm=90, batch="bs=4")
+    found = explain("sglang==0.5.12", "EAGLEWorkerV2.verify", launch)
+    assert found.outcome is not None
+    assert found.outcome.notes == ()
+    assert found.phases[0].verdict is Verdict.GRAPH
 
 
 def test_what_would_take_the_graph_away_0_5_23(tmp_path: Path) -> None:
