@@ -33,13 +33,15 @@ class Layer(StrEnum):
 
     ``syntax`` the result parses and every name is bound before it is read; ``map`` a scan
     of the result says what the rewrite promises; ``equality`` old and new code agree on
-    random inputs; ``ledger`` the new code crosses between device and host less often.
+    random inputs; ``ledger`` the new code crosses between device and host less often; ``live``
+    the real workers serve with it and give the tokens of greedy decoding.
     """
 
     SYNTAX = "syntax"
     MAP = "map"
     EQUALITY = "equality"
     LEDGER = "ledger"
+    LIVE = "live"
 
 
 class LayerStatus(StrEnum):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from specmap.codemap.remedy import Change
+from specmap.fix.tail import VERIFY_TAIL
 from specmap.fix.tree import Source
 
 HELPERS = {
@@ -50,6 +51,7 @@ def select_static(values, mask, count):
     """Return values[mask] where the host knows how many there are: no wait for the device."""
     return values[torch.nonzero_static(mask, size=count).squeeze(1)]
 ''',
+    "VerifyTail": VERIFY_TAIL,
 }
 """Code by name. Each needs ``torch`` in its file."""
 

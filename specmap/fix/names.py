@@ -13,6 +13,7 @@ FILE = "fix.toml"
 _LISTS = (
     "facts", "numbers", "graph_flag", "logits", "verify_flag", "planned", "says", "host_mirrors",
     "host_flags", "once", "switches", "accept_lists", "no_algorithm", "eager_halves", "passes",
+    "tail_guards",
 )  # fmt: skip
 
 

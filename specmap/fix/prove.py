@@ -23,15 +23,16 @@ LEVELS = ("static", "equality", "ledger")
 """How far a proof goes: without running code; on random inputs; on the emulated device."""
 
 _TIMES = 200
-_LAYERS = (Layer.EQUALITY, Layer.LEDGER)
+_LAYERS = (Layer.EQUALITY, Layer.LEDGER, Layer.LIVE)
 
 
 def prover(level: str) -> Callable[[Rewrite, Proposal], tuple[ProofStep, ...]]:
     """Return what runs the layers up to ``level`` that a rewrite needs."""
 
     def prove(rewrite: Rewrite, proposal: Proposal) -> tuple[ProofStep, ...]:
+        asked = LEVELS[: LEVELS.index(level) + 1]
         return tuple(
-            _step(layer, rewrite, LEVELS.index(level) >= LEVELS.index(str(layer)))
+            _step(layer, rewrite, str(layer) in asked)
             for layer in _LAYERS
             if layer in rewrite.layers
         )
@@ -41,6 +42,8 @@ def prover(level: str) -> Callable[[Rewrite, Proposal], tuple[ProofStep, ...]]:
 
 @cache
 def _step(layer: Layer, rewrite: Rewrite, asked: bool) -> ProofStep:
+    if layer is Layer.LIVE:
+        return ProofStep(layer, LayerStatus.NOT_RUN, "no model is served here; serve with it")
     if not asked:
         return ProofStep(layer, LayerStatus.NOT_RUN, "--prove asks for less")
     obligation = rewrite.obligation

@@ -19,6 +19,7 @@ from specmap.fix.catalogue import (
     truth_test,
     uncaptured,
     unexplained,
+    verify_tail,
 )
 
 CATALOGUE: tuple[Rewrite, ...] = (
@@ -36,6 +37,7 @@ CATALOGUE: tuple[Rewrite, ...] = (
     host_mirror.REWRITE,
     truth_test.REWRITE,
     host_flag.REWRITE,
+    verify_tail.REWRITE,
     dropped_flag.REWRITE,
 )
 """Every rewrite, by id."""
