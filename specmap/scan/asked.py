@@ -52,7 +52,7 @@ class AskedFinder:
                 continue
             ahead = Ahead(self._resolver, walk, phases)
             for met in functions_of(walk):
-                if not met.function.words & self._names:
+                if self._names.isdisjoint(met.function.words):
                     continue
                 for asked in self._in(met, ahead):
                     before = found.get(asked.decision.id)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from specmap.codemap.condition import (
@@ -79,15 +78,16 @@ class Expressions:
         """A value from outside remembers the expression it came from first."""
         if not found:
             return self.opaque(node, scope)
-        if any(map(_is_nameless, found)) and hasattr(node, "lineno"):
-            source = (scope.frame.module, node)
-            return tuple(
-                Arm(replace(arm.value, source=source), arm.condition)
-                if isinstance(arm.value, External) and arm.value.source is None
-                else arm
-                for arm in found
-            )
-        return found
+        nameless = [a for a in found if isinstance(a.value, External) and a.value.source is None]
+        if not nameless or not hasattr(node, "lineno"):
+            return found
+        source = (scope.frame.module, node)
+        return tuple(
+            Arm(External(arm.value.name, source), arm.condition)
+            if isinstance(arm.value, External) and arm.value.source is None
+            else arm
+            for arm in found
+        )
 
     def opaque(self, node: ast.expr, scope: Scope, reason: str = "") -> Arms:
         """Return an expression as text that is decided elsewhere."""
@@ -244,10 +244,6 @@ _METHODS: dict[type[ast.expr], Callable[[Expressions, Any, Scope], Arms]] = {
     ast.BinOp: Expressions._binop,
     ast.Call: Expressions._call,
 }
-
-
-def _is_nameless(arm: Arm) -> bool:
-    return isinstance(arm.value, External) and arm.value.source is None
 
 
 def _is_object(value: Value) -> bool:

@@ -51,10 +51,11 @@ class Flags:
         """Return the flags of one function as one walk saw it."""
         found = []
         activation = met.activation
-        if activation.function.words & self._names:
+        named = not self._names.isdisjoint(activation.function.words)
+        if named:
             found += [self._flag(p, walk, met) for p in self._places(met)]
         first, last = activation.passes
-        if last > first or activation.function.words & self._names:
+        if last > first or named:
             found += self._dropped(walk, met)
         return found
 

@@ -18,7 +18,7 @@ from specmap.scan.walked import Activation, Hop, Subtree
 _Place = tuple[FunctionInfo, Value | None]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class _Way:
     """How a walk comes to shared code: the chain of the use, seen from the use around it."""
 
@@ -31,7 +31,7 @@ class _Way:
         return self.hops if self.outer is None else self.outer.chain() + self.hops[self.skipped :]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Met:
     """A function on a walk, with the chain that leads to it here.
 

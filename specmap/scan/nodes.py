@@ -19,16 +19,8 @@ _PARTS: dict[type[ast.AST], tuple[str, ...]] = {}
 
 def children(node: ast.AST) -> list[ast.AST]:
     """Return the nodes directly below one, in source order of their fields."""
-    kind = type(node)
-    if kind not in _PARTS:
-        _PARTS[kind] = tuple(f for f in node._fields if f not in _LEFT_OUT)
     found: list[ast.AST] = []
-    for name in _PARTS[kind]:
-        value = getattr(node, name, None)
-        if isinstance(value, ast.AST):
-            found.append(value)
-        elif isinstance(value, list):
-            found += [part for part in value if isinstance(part, ast.AST)]
+    _add_children(node, found)
     return found
 
 
@@ -36,8 +28,22 @@ def nodes_in(node: ast.AST) -> list[ast.AST]:
     """Return a node and all nodes below it, breadth first as ``ast.walk`` does."""
     found = [node]
     for inner in found:
-        found += children(inner)
+        _add_children(inner, found)
     return found
+
+
+def _add_children(node: ast.AST, found: list[ast.AST]) -> None:
+    kind = type(node)
+    if kind not in _PARTS:
+        # The value of a constant is no node.
+        left_out = node._fields if kind is ast.Constant else _LEFT_OUT
+        _PARTS[kind] = tuple(f for f in node._fields if f not in left_out)
+    for name in _PARTS[kind]:
+        value = getattr(node, name, None)
+        if isinstance(value, ast.AST):
+            found.append(value)
+        elif value and isinstance(value, list):
+            found += [part for part in value if isinstance(part, ast.AST)]
 
 
 def expressions_below(node: ast.expr) -> Iterator[ast.expr]:

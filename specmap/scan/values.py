@@ -301,8 +301,7 @@ def only(value: Value) -> Arms:
 
 def under(arms: Arms, condition: Condition) -> Arms:
     """Return the arms, each further restricted. Who uses a value takes it to be there."""
-    condition = _present(condition)
-    if condition is TRUE:
+    if condition is TRUE or (condition := _present(condition)) is TRUE:
         return arms
     return tuple(Arm(arm.value, bounded(all_of(condition, arm.condition))) for arm in arms)
 
@@ -341,7 +340,7 @@ def unite(*groups: Arms) -> Arms:
     merged: dict[Value, list[Condition]] = {}
     for group in groups:
         for arm in group:
-            if arm.condition != FALSE:
+            if arm.condition is not FALSE:
                 merged.setdefault(arm.value, []).append(arm.condition)
     return tuple(
         Arm(value, conditions[0] if len(conditions) == 1 else bounded(either(*conditions)))
