@@ -59,7 +59,11 @@ def test_no_serious_fault_in_the_newest_release(opened: Open, release_page: Page
 
 def test_the_page_prints(opened: Open, run_page: Page) -> None:
     tab = opened(run_page, "dark")
+    tests = tab.locator("#conditions .tests li")
+    tests.first.locator("button[aria-pressed=false]").first.click()
+    expect(tests.nth(1)).to_be_visible()
     tab.emulate_media(media="print")
+    expect(tab.locator("#conditions .tests li:visible")).to_have_count(1)  # what was set
     expect(tab.get_by_role("navigation")).to_be_hidden()
     expect(tab.locator("table.phases")).to_be_visible()
     assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"

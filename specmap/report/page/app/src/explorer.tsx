@@ -105,7 +105,7 @@ export function ConditionExplorer() {
       <div class="columns explorer-columns">
         <Matrix given={given} now={now} />
         <div class="stack">
-          <h3>{plural(free.length, "test")} to set</h3>
+          <h3 class="no-print">{plural(free.length, "test")} to set</h3>
           {free.length === 0 && (
             <None>
               {words || fixed.length
@@ -201,7 +201,7 @@ function Toggle({ test, value, onSet }: { test: Test; value: Truth | undefined; 
   const [first] = test.given;
   const given = test.given.length === 1 && first ? first.value : undefined;
   return (
-    <li data-test={test.same}>
+    <li data-test={test.same} class={value === undefined ? "" : "chosen"}>
       <div class="test">
         <span class="group" role="group" aria-label={test.atom.text}>
           {VALUES.map(([truth, word]) => (
