@@ -8,43 +8,22 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
+from functools import cached_property, partial
 from operator import add, eq, floordiv, ge, gt, le, lt, mod, mul, ne, sub
 
 from specmap.codemap.source import Span, file_of, symbol_id
+from specmap.fix import capture
 from specmap.fix.constants import Constants, is_property
 from specmap.fix.enums import methods_of
 from specmap.fix.returned import returned
+from specmap.fix.scope import Scope, deeper, definitions, is_none, is_self
 from specmap.fix.tree import Tree
 
 _BATCHES = tuple((bs, width) for bs in (1, 2, 3, 8, 64) for width in (2, 3, 4, 5, 16))
 _COMPARE = {ast.Eq: eq, ast.NotEq: ne, ast.Lt: lt, ast.LtE: le, ast.Gt: gt, ast.GtE: ge}
 _COMPUTE = {ast.Add: add, ast.Sub: sub, ast.Mult: mul, ast.FloorDiv: floordiv, ast.Mod: mod}
 _DEPTH = 12
-
-
-@dataclass(frozen=True)
-class Scope:
-    """Where an expression stands: a function, the class around it, and their file."""
-
-    symbol: str = ""
-    function: ast.FunctionDef | None = None
-    owner: ast.ClassDef | None = None
-    given: tuple[tuple[str, bool | None], ...] = ()
-    depth: int = 0
-    modes: frozenset[str] = frozenset()
-
-    def binding(self, name: str) -> ast.expr | None:
-        """Return the value of a name that the function binds once and at its top level."""
-        if self.function is None:
-            return None
-        stores = [n for n in ast.walk(self.function) if _stores(n, name)]
-        plain = [
-            s.value for s in self.function.body
-            if isinstance(s, ast.Assign) and _is_name(s.targets, name)
-        ]  # fmt: skip
-        return plain[0] if len(stores) == len(plain) == 1 else None
 
 
 def facts_of(tree: Tree) -> Facts:
@@ -96,7 +75,7 @@ class Facts:
         owner, function = None, None
         body: Sequence[ast.stmt] = self._module(file_of(symbol)).body
         for name in symbol.rpartition("::")[2].split("."):
-            found = next((d for d in _definitions(body) if d.name == name), None)
+            found = next((d for d in definitions(body) if d.name == name), None)
             if isinstance(found, ast.ClassDef):
                 owner = found
             elif isinstance(found, ast.FunctionDef):
@@ -108,8 +87,8 @@ class Facts:
 
     def scope_at(self, span: Span | None) -> Scope:
         """Return the scope of the innermost method or function around a place."""
-        for outer in _definitions(self._module(span.file).body) if span is not None else ():
-            inner = _definitions(outer.body) if isinstance(outer, ast.ClassDef) else ()
+        for outer in definitions(self._module(span.file).body) if span is not None else ():
+            inner = definitions(outer.body) if isinstance(outer, ast.ClassDef) else ()
             for found in (*inner, outer):
                 end = found.end_lineno or found.lineno
                 if span is not None and found.lineno <= span.line <= end:
@@ -134,7 +113,7 @@ class Facts:
         if scope.depth > _DEPTH:
             return None
         about = (
-            node.left if isinstance(node, ast.Compare) and _is_none(node.comparators[0]) else node
+            node.left if isinstance(node, ast.Compare) and is_none(node.comparators[0]) else node
         )
         if isinstance(about, ast.Attribute | ast.Call):
             text = ast.unparse(node)
@@ -173,8 +152,8 @@ class Facts:
             value = scope.binding(node.id)
             if value is None:
                 return self._constants.of_module(scope.symbol, scope.function, node.id)
-            return self._truth(value, _deeper(scope))
-        if isinstance(node, ast.Attribute) and _is_self(node.value) and scope.owner is not None:
+            return self._truth(value, deeper(scope))
+        if isinstance(node, ast.Attribute) and is_self(node.value) and scope.owner is not None:
             asked = ast.Call(node, [], [])
             if is_property(scope.owner, node.attr):
                 return self._own_method(node.attr, asked, scope)
@@ -185,7 +164,7 @@ class Facts:
         if len(node.ops) != 1:
             return None
         operator, left, right = node.ops[0], node.left, node.comparators[0]
-        if isinstance(operator, ast.IsNot | ast.Is) and _is_none(right):
+        if isinstance(operator, ast.IsNot | ast.Is) and is_none(right):
             nothing = self._is_nothing(left, scope)
             return None if nothing is None else nothing is isinstance(operator, ast.Is)
         modes = self._compared_mode(left, right, scope)
@@ -211,7 +190,7 @@ class Facts:
             return None
         if isinstance(node, ast.Name):
             bound = scope.binding(node.id)
-            return None if bound is None else self._is_nothing(bound, _deeper(scope))
+            return None if bound is None else self._is_nothing(bound, deeper(scope))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             values, inside = self._returned(node.func, node, scope)
             found = {self._is_nothing(value, inside) for value in values or ()}
@@ -228,15 +207,46 @@ class Facts:
         named = {self._mode_name(item) for item in items}
         if None not in named:
             return bool(named & set(self.modes))
-        if len(items) == 1 and isinstance(right, ast.Attribute) and _is_self(right.value):
-            if right.attr in self._names.capture_mode:
-                return None if self.captures_verify(scope.symbol.rpartition(".")[0]) else False
+        if len(items) == 1 and isinstance(right, ast.Attribute) and is_self(right.value):
+            runner = scope.symbol.rpartition(".")[0]
+            known = {*self._names.capture_mode, *(s.attribute for s in self.mode_stores(runner))}
+            modes = self.captured(runner)
+            hidden = modes is None and right.attr not in self._names.capture_mode
+            if right.attr in known and not hidden and not (modes or set()) & set(self.modes):
+                return False
         return None
 
     def captures_verify(self, runner: str) -> bool:
         """Tell whether a runner's class captures a mode of verify."""
-        found = self.tree.codemap.hazards.captured_modes
-        return any(c.runner == runner and c.mode in self.modes for c in found)
+        return bool((self.captured(runner) or set()) & set(self.modes))
+
+    def captured(self, runner: str) -> set[str] | None:
+        """Return the modes that a runner's class captures; ``None`` where that is not known."""
+        known = {c.mode for c in self.tree.codemap.hazards.captured_modes if c.runner == runner}
+        if known:
+            return known
+        found = set()
+        for store in self.mode_stores(runner):
+            modes = capture.modes(store, self._names.mode_enum, partial(self._stored, runner))
+            if modes is None:
+                return None
+            found |= modes
+        return found or None
+
+    def mode_stores(self, runner: str) -> list[capture.Store]:
+        """Return where a runner's class stores the mode that it captures."""
+        owner = self.scope(f"{runner}.__init__").owner
+        if owner is None:
+            return []
+        names = capture.attributes(owner, sorted(self._names.mode_attribute))
+        return list(capture.stores(owner, names))
+
+    def _stored(self, runner: str, store: capture.Store) -> list[ast.expr] | None:
+        """What the method of a store can return for a target that speculates."""
+        call = store.statement.value
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+            return None
+        return self._returned(call.func, call, self.scope(f"{runner}.{store.holder}"))[0]
 
     def _is_mode(self, node: ast.expr, scope: Scope) -> bool:
         if isinstance(node, ast.Name):
@@ -280,7 +290,7 @@ class Facts:
                 return None
             return int(_COMPUTE[type(node.op)](one, other))
         bound = scope.binding(node.id) if isinstance(node, ast.Name) else None
-        return None if bound is None else self._number(bound, _deeper(scope), bs, width)
+        return None if bound is None else self._number(bound, deeper(scope), bs, width)
 
     def _called(self, node: ast.Call, scope: Scope) -> bool | None:
         function = node.func
@@ -296,7 +306,7 @@ class Facts:
         named = ast.unparse(receiver).rpartition(".")[2]
         if named in self._names.launch_words.algorithm_names and not node.args:
             return self._about_algorithm(function.attr)
-        if _is_self(receiver) and scope.owner is not None:
+        if is_self(receiver) and scope.owner is not None:
             return self._own_method(function.attr, node, scope)
         return None
 
@@ -327,17 +337,15 @@ class Facts:
         self, function: ast.Attribute, call: ast.Call, scope: Scope
     ) -> tuple[list[ast.expr] | None, Scope]:
         """What a method of the same class can return for a verify batch, and where that stands."""
-        owner = scope.owner if _is_self(function.value) else None
+        owner = scope.owner if is_self(function.value) else None
         name = function.attr
-        method = next(
-            (d for d in _definitions(owner.body if owner else ()) if d.name == name), None
-        )
+        method = next((d for d in definitions(owner.body if owner else ()) if d.name == name), None)
         if not isinstance(method, ast.FunctionDef) or scope.depth > _DEPTH:
             return None, scope
         names = [a.arg for a in method.args.args[1:]]
         given = [*zip(names, call.args, strict=False)]
         given += [(k.arg, k.value) for k in call.keywords if k.arg]
-        known = tuple((n, self._truth(v, _deeper(scope))) for n, v in given)
+        known = tuple((n, self._truth(v, deeper(scope))) for n, v in given)
         modes = frozenset(n for n, v in given if self._is_mode(v, scope))
         symbol = f"{scope.symbol.rpartition('.')[0]}.{name}"
         inside = Scope(symbol, method, owner, known, scope.depth + 1, modes)
@@ -350,7 +358,7 @@ class Facts:
     def _enums(self, names: frozenset[str]) -> Iterator[tuple[str, ast.ClassDef]]:
         for file in self.tree.files:
             if any(f"class {name}(" in self.tree.text(file) for name in names):
-                for found in _definitions(self._module(file).body):
+                for found in definitions(self._module(file).body):
                     if isinstance(found, ast.ClassDef) and found.name in names:
                         yield file, found
 
@@ -361,31 +369,3 @@ class Facts:
             except (SyntaxError, ValueError):
                 self._modules[file] = ast.Module([], [])
         return self._modules[file]
-
-
-def _deeper(scope: Scope) -> Scope:
-    return replace(scope, depth=scope.depth + 1)
-
-
-def _definitions(body: Sequence[ast.stmt]) -> Iterator[ast.ClassDef | ast.FunctionDef]:
-    for statement in body:
-        if isinstance(statement, ast.ClassDef | ast.FunctionDef):
-            yield statement
-        elif isinstance(statement, ast.If | ast.Try):
-            yield from _definitions([*statement.body, *statement.orelse])
-
-
-def _stores(node: ast.AST, name: str) -> bool:
-    return isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store)
-
-
-def _is_name(targets: Sequence[ast.expr], name: str) -> bool:
-    return len(targets) == 1 and isinstance(targets[0], ast.Name) and targets[0].id == name
-
-
-def _is_self(node: ast.expr) -> bool:
-    return isinstance(node, ast.Name) and node.id == "self"
-
-
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None

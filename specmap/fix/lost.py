@@ -74,6 +74,7 @@ def runners(tree: Tree, facts: Facts) -> list[str]:
         for kind in assignment.types
         if kind is not None
     }
+    captured |= {kind for kind in held if (facts.captured(kind) or set()) & modes}
     return sorted(captured & held) or sorted(r for r in captured if facts.captures_verify(r))
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from specmap.codemap.remedy import FixReport, Outcome
 from specmap.fixed import Request, fix_tree
-from tests.fix.forks import FITS, MODEL_RUNNER, whole
+from tests.fix.forks import FITS, MODEL_RUNNER, SCHEDULER, whole
 from tests.review_tree import RUNNER, edit
 
 Change = tuple[str, str, str]
@@ -195,3 +195,78 @@ def test_a_number_that_is_none_for_verify_goes_with_the_term_that_it_guards(tmp_
 def test_a_method_that_may_hold_for_verify_is_left_alone(body: str, tmp_path: Path) -> None:
     asked = f"        {FIT}\n    def _mask_fits(self, batch):\n{body}"
     assert run(fork(tmp_path / "fork", ((RUNNER, f"        {FITS}", asked),))).attempts == ()
+
+
+BUILT = "        self.tp_worker = TpModelWorker(server_args)\n"
+LOADED = "        self.tp_worker = self._load(TpModelWorker, server_args)\n"
+RUN_BATCH = "    def run_batch("
+
+
+def loading(value: str, call: str = "worker_class(launch)") -> tuple[Change, ...]:
+    """The target is built by a method that stores a setting and puts it back."""
+    method = (
+        "    def _load(self, worker_class, launch):\n        off = launch.disable_cuda_graph\n"
+        f"        launch.disable_cuda_graph = {value}\n        target = {call}\n"
+        "        launch.disable_cuda_graph = off\n        return target\n\n"
+    )
+    return ((SCHEDULER, BUILT, LOADED), (SCHEDULER, RUN_BATCH, method + RUN_BATCH))
+
+
+def test_graphs_that_are_off_while_the_target_is_built(tmp_path: Path) -> None:
+    changes = loading("off or not self.spec_algorithm.is_none()")
+    report = run(fork(tmp_path / "fork", changes))
+    assert [a.rewrite.id for a in report.applied] == ["SPF106"]
+    assert "launch.disable_cuda_graph = off\n        target" in report.after[SCHEDULER]
+
+
+@pytest.mark.parametrize(
+    ("value", "call"),
+    [
+        ("off or self.spec_algorithm.is_none()", "worker_class(launch)"),
+        ("off or launch.unknown", "worker_class(launch)"),
+        ("True", "worker_class(launch, is_draft_worker=True)"),
+    ],
+)
+def test_a_setting_that_may_have_its_reason_is_left(value: str, call: str, tmp_path: Path) -> None:
+    report = run(fork(tmp_path / "fork", loading(value, call)))
+    assert [a for a in report.attempts if a.rewrite.id == "SPF106"] == []
+
+
+STORES = (
+    "        self.capture_forward_mode = ForwardMode.DECODE\n        self.num_tokens_per_bs = 1\n"
+    "        if not model_runner.is_draft_worker:\n"
+    "            self.capture_forward_mode = ForwardMode.TARGET_VERIFY\n"
+    "            self.num_tokens_per_bs = model_runner.server_args.speculative_num_draft_tokens\n"
+)
+STEP = "        self.recorded, self.num_tokens_per_bs = self._recorded_step()\n"
+METHODS = (
+    "    def _recorded_step(self):\n"
+    '        """Return the mode of the step and its tokens."""\n'
+    "        algorithm = self.model_runner.spec_algorithm\n"
+    "        return ForwardMode.DECODE, 1\n\n"
+    "    def _records(self, mode):\n"
+    "        return mode == self.recorded or mode.is_idle()\n\n"
+)
+
+
+def test_a_mode_that_a_method_returns_is_verify_first(tmp_path: Path) -> None:
+    """The attribute has a name of its own, and the runner's test asks a method about it."""
+    changes = (
+        (RUNNER, STORES, STEP),
+        (RUNNER, "forward_mode=self.capture_forward_mode", "forward_mode=self.recorded"),
+        (RUNNER, CAN_RUN, METHODS + CAN_RUN),
+        (
+            RUNNER,
+            f"        {FITS}",
+            "        if not self._records(forward_batch.forward_mode):\n"
+            f"            return False\n        {FITS}",
+        ),
+    )
+    report = run(fork(tmp_path / "fork", changes))
+    assert [a.rewrite.id for a in report.applied] == ["SPF104"]
+    arm = (
+        "is_draft_worker:\n            return ForwardMode.TARGET_VERIFY, "
+        "self.model_runner.server_args.speculative_num_draft_tokens\n"
+        "        algorithm = "
+    )
+    assert arm in report.after[RUNNER]

@@ -31,8 +31,9 @@ from specmap.codemap.remedy import Change, Proposal, Rewrite, Safety
 from specmap.codemap.source import Span
 from specmap.codemap.verdict import PhaseName
 from specmap.fix.cuts import operands, unwrapped, without
-from specmap.fix.facts import Facts, Scope, facts_of
+from specmap.fix.facts import Facts, facts_of
 from specmap.fix.lost import Part, Place, decision, lost, places
+from specmap.fix.scope import Scope
 from specmap.fix.tree import Source, Tree, assigned, mentions, statements, walk
 
 _PURE = frozenset({"numel", "size", "dim", "len", "bool", "getattr", "isinstance"})

@@ -11,7 +11,8 @@
         self.capture_forward_mode = ForwardMode.TARGET_VERIFY
         self.num_tokens_per_bs = model_runner.server_args.speculative_num_draft_tokens
 
-Where the runner has an arm for speculation that captures another mode, that arm is changed.
+Where the runner has an arm for speculation that captures another mode, that arm is changed. Where
+a method of the runner returns the mode and the number of tokens, it returns those of verify first.
 
 Preconditions: the number of verify tokens is fixed at launch by one setting; the runner stores
 the number of tokens of a request in an attribute that is known. Not checked: how the captured
@@ -21,6 +22,7 @@ verify can replay.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 import libcst as cst
@@ -43,7 +45,75 @@ def find(tree: Tree) -> Iterator[Proposal]:
             continue
         stored = [c for c in tree.codemap.hazards.captured_modes if c.runner == runner]
         workers = tuple(w.id for w, _ in wanting)
-        yield from _proposed(tree, facts, stored, wanting[0][1], workers)
+        if stored:
+            yield from _proposed(tree, facts, stored, wanting[0][1], workers)
+        else:
+            yield from _returned(tree, facts, runner, wanting[0][1], workers)
+
+
+def _returned(
+    tree: Tree, facts: Facts, runner: str, phase: Phase, workers: tuple[str, ...]
+) -> Iterator[Proposal]:
+    """A method that returns mode and width together gets a first arm for verify."""
+    for store in facts.mode_stores(runner):
+        function, method = (tree.function(f"{runner}.{n}") for n in (store.holder, store.method))
+        source = tree.source_of(runner)
+        targets = store.statement.targets[0]
+        if function is None or method is None or not isinstance(targets, ast.Tuple):
+            continue
+        mode = f"{facts.mode_place.rpartition('::')[2]}.{facts.modes[0]}"
+        width = _width(source, function, phase, True)
+        known = {n for n, value in tree.names.pairs("numbers") if value == "width"}
+        others = [ast.unparse(t).removeprefix("self.") for t in targets.elts]
+        others.remove(store.attribute)
+        test = _speculates(source, function, facts, _held(source, function))
+        refused = ""
+        if len(others) != 1 or others[0] not in known:
+            refused = "the runner's number of tokens of a request is not known"
+        elif not width or not _stored_before(source, function, width, store.statement.lineno):
+            refused = "the runner does not know the number of verify tokens when it asks"
+        elif not test:
+            refused = "the runner does not know the algorithm"
+        parts = [mode, width] if store.index == 0 else [width, mode]
+        code = f"if {test}:\n    return {', '.join(parts)}\n"
+        first = _first_statement(method)
+        line = source.lines(method)[0]
+        yield Proposal(
+            REWRITE.id,
+            Span(source.file, line, line),
+            f"{runner}.{store.method}",
+            f"{store.method} returns no mode of verify for the runner to capture",
+            () if refused else (source.before(first, code),),
+            (f"the runner captures {', '.join(sorted(facts.captured(runner) or ()))}",),
+            refused,
+            workers,
+        )
+
+
+def _first_statement(function: cst.FunctionDef) -> cst.CSTNode:
+    """The first statement of a function after its docstring."""
+    body = list(function.body.body)
+    text = function.get_docstring() is not None
+    return body[1] if text and len(body) > 1 else body[0]
+
+
+def _held(source: Source, function: cst.FunctionDef) -> str:
+    """Where the constructor keeps its first parameter: ``self.model_runner``."""
+    name = _parameter(function)
+    kept = [
+        source.code(s.body[0].targets[0].target)
+        for s in statements(function)
+        if isinstance(s.body[0], cst.Assign) and source.code(s.body[0].value) == name
+    ]
+    return kept[0] if kept else ""
+
+
+def _stored_before(source: Source, function: cst.FunctionDef, width: str, line: int) -> bool:
+    """Whether the constructor stores an attribute of its own before a line."""
+    own = width.removeprefix("self.")
+    if own == width or "." in own:
+        return True
+    return any(source.lines(s)[0] < line for s in _width_stores(source, function, own))
 
 
 def _proposed(
@@ -112,8 +182,8 @@ def _width_stores(
     ]
 
 
-def _width(source: Source, function: cst.FunctionDef, phase: Phase) -> str:
-    """The setting that fixes the width, as the constructor can read it."""
+def _width(source: Source, function: cst.FunctionDef, phase: Phase, elsewhere: bool = False) -> str:
+    """The setting that fixes the width, as the constructor can read it, or ``elsewhere``."""
     shape = phase.static_shape
     setting = shape.tokens_per_request if shape else ""
     own = setting.rpartition(".")[2]
@@ -121,7 +191,7 @@ def _width(source: Source, function: cst.FunctionDef, phase: Phase) -> str:
         return f"self.{own}"
     if "(" in setting.partition(".")[0]:
         return setting
-    runner = _parameter(function)
+    runner = _held(source, function) if elsewhere else _parameter(function)
     return f"{runner}.{setting}" if setting and runner else ""
 
 
@@ -130,12 +200,12 @@ def _parameter(function: cst.FunctionDef) -> str:
     return names[0] if names else ""
 
 
-def _speculates(source: Source, function: cst.FunctionDef, facts: Facts) -> str:
-    """A test that holds where a target runner speculates."""
-    algorithm, runner = facts.algorithm_test, _parameter(function)
+def _speculates(source: Source, function: cst.FunctionDef, facts: Facts, runner: str = "") -> str:
+    """A test that holds where a target runner speculates; ``runner`` is how it is called."""
+    algorithm, runner = facts.algorithm_test, runner or _parameter(function)
     marks = sorted(facts.tree.names.scan.launch_words.draft_marks)
     names = sorted(facts.tree.names.scan.launch_words.algorithm_names)
-    name = next((n for n in names if f".{n}" in source.code(function)), "")
+    name = next((n for n in names if f".{n}" in source.text), "")
     if not algorithm or not runner or not name or not marks:
         return ""
     return f"{runner}.{name}.{algorithm}() and not {runner}.{marks[0]}"
