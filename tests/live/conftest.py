@@ -12,6 +12,7 @@ from tests.live.environment import python_of
 from tests.live.jobs import GREEDY, Job
 from tests.live.observing import mapped
 from tests.live.serving import HARNESS, Runs, plain_environment
+from tests.live.trees import tree
 
 
 @pytest.fixture(scope="session")
@@ -29,9 +30,11 @@ def runs(
 ) -> Iterator[Runs]:
     """Return the runs of this session; those that the chosen tests name start at once."""
     jobs = named_jobs(request.session.items)
+    kinds = {(job.release, job.tree): None for job in jobs if job.tree}
+    trees = {kind: tree(*kind, tmp_path_factory.mktemp("-".join(kind))) for kind in kinds}
     for release in {job.release for job in jobs if job.traced}:
         mapped(release)  # here, once: not in the threads that start the jobs
-    runs = Runs(checkpoints, lambda job: tmp_path_factory.mktemp(str(job)))
+    runs = Runs(checkpoints, lambda job: tmp_path_factory.mktemp(str(job)), trees)
     for job in jobs:
         runs.start(job)
     yield runs

@@ -21,6 +21,7 @@ import platformdirs
 
 HERE = Path(__file__).parent
 RELEASES = ("0.5.9", "0.5.23")
+HOSTED = {"0.5.12": "0.5.9"}  # runs from a folder, in the environment of another release
 MARKER = "complete"
 NEEDED_BYTES = 4 * 2**30  # the environment and what pip unpacks beside it
 
@@ -51,6 +52,7 @@ def python_of(release: str) -> Path:
     Raises:
         BrokenEnvironmentError: pip failed, or the disk is too full to try.
     """
+    release = HOSTED.get(release, release)
     folder = root() / key_of(requirements_of(release).read_text("utf-8"))
     python = folder / "bin" / "python"
     if not (folder / MARKER).exists():

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 STEPS, DRAFT_TOKENS = 3, 4
+OLD = ("0.5.9", "0.5.12")
+"""Releases whose graphs are asked for by batch size alone."""
 TARGET_LAYERS = DRAFT_LAYERS = 2
 CAPTURED = (1, 2)
 VOCABULARY = range(3, 128)
@@ -42,7 +44,8 @@ class Job:
 
     ``overlap`` asks for the second kind of worker (v2), ``graphs`` for tape replay with these
     captured batch sizes; without, everything is eager. ``algorithm`` None decodes plainly.
-    At most ``running`` requests share a batch. ``traced`` has the agent in the process, told
+    At most ``running`` requests share a batch. ``tree`` names the folder that SGLang is taken
+    from (``trees.py``), "" what is installed. ``traced`` has the agent in the process, told
     to write to a ``place``: "" a folder, "no-folder", "full-disk". ``fault`` breaks something,
     see ``harness/faults.py``; ``program`` is what runs the job there. With ``command`` it is
     ``specmap trace --live`` that starts it, with all that its user has.
@@ -54,6 +57,8 @@ class Job:
     algorithm: str | None = "STANDALONE"
     topk: int = 1
     draft_tokens: int = DRAFT_TOKENS
+    page_size: int = 1
+    tree: str = ""
     new_tokens: tuple[int, ...] = (14, 14)
     running: int = 4
     traced: bool = False
@@ -70,6 +75,8 @@ class Job:
             f"{self.algorithm}-{self.topk}-{STEPS}-{self.draft_tokens}",
             graphs,
             f"{len(self.new_tokens)}-requests",
+            f"page-{self.page_size}" * (self.page_size > 1),
+            self.tree,
             "traced" * self.traced,
             self.place,
             self.fault.replace(":", "-"),
@@ -83,6 +90,7 @@ class Job:
         arguments = {**COMMON, "model_path": str(checkpoints / "target")}
         arguments["max_running_requests"] = self.running
         arguments["disable_overlap_schedule"] = not self.overlap
+        arguments["page_size"] = self.page_size
         if self.algorithm:
             arguments |= {
                 "speculative_algorithm": self.algorithm,
@@ -98,7 +106,7 @@ class Job:
     def _graph_arguments(self) -> dict[str, object]:
         if not self.graphs:
             return {"disable_cuda_graph": True}
-        if self.release == "0.5.9":
+        if self.release in OLD:
             return {"cuda_graph_bs": list(self.graphs), "cuda_graph_max_bs": self.graphs[-1]}
         return {
             "cuda_graph_bs_decode": list(self.graphs),
@@ -111,7 +119,7 @@ class Job:
         """Return the variables that the process needs."""
         own = {
             "SGLANG_ENABLE_SPEC_V2": "1" if self.overlap else "0",
-            "SGLANG_USE_CPU_ENGINE": "1" if self.release == "0.5.9" else "0",
+            "SGLANG_USE_CPU_ENGINE": "1" if self.release in OLD else "0",
         }
         return {**ENVIRONMENT, **own}
 
@@ -141,4 +149,6 @@ GREEDY = {
     release: Job(release, algorithm=None, graphs=(), new_tokens=(24, 24, 24, 24))
     for release in ("0.5.9", "0.5.23")
 }
-"""Plain greedy decoding of every prompt, longer than any test asks for."""
+GREEDY["0.5.12"] = GREEDY["0.5.9"]
+"""Plain greedy decoding of every prompt, longer than any test asks for; 0.5.12 runs in the
+environment of 0.5.9, and is compared with what is installed there."""

@@ -94,9 +94,15 @@ class Ended:
 class Runs:
     """Every job runs once a session, two at a time; asking for a result waits for it."""
 
-    def __init__(self, checkpoints: Path, folder_of: Callable[[Job], Path]) -> None:
+    def __init__(
+        self,
+        checkpoints: Path,
+        folder_of: Callable[[Job], Path],
+        trees: Mapping[tuple[str, str], Path] | None = None,
+    ) -> None:
         self.checkpoints = checkpoints
         self._folder_of = folder_of
+        self._trees = trees or {}
         self._pool = ThreadPoolExecutor(PARALLEL)
         self._started: dict[Job, Future[Ended]] = {}
 
@@ -104,7 +110,8 @@ class Runs:
         """Put a job into the queue, unless it is there."""
         if job not in self._started:
             folder = self._folder_of(job)
-            self._started[job] = self._pool.submit(run, job, self.checkpoints, folder)
+            tree = self._trees[job.release, job.tree] if job.tree else None
+            self._started[job] = self._pool.submit(run, job, self.checkpoints, folder, tree)
         return self._started[job]
 
     def ended(self, job: Job) -> Ended:
@@ -135,12 +142,14 @@ class Runs:
         self._pool.shutdown(cancel_futures=True)
 
 
-def run(job: Job, checkpoints: Path, folder: Path) -> Ended:
-    """Run the process of a job to its end, or stop it when it hangs."""
+def run(job: Job, checkpoints: Path, folder: Path, tree: Path | None = None) -> Ended:
+    """Run the process of a job to its end, or stop it when it hangs; SGLang is in ``tree``."""
     (folder / JOB).write_text(json.dumps(job.document(checkpoints)), "utf-8")
     program = str(HARNESS / f"{job.program}.py")
     command = [str(python_of(job.release)), program, str(folder / JOB), str(folder / RESULT)]
     environment = {**plain_environment(), **job.environment()}
+    if tree is not None:
+        environment["PYTHONPATH"] = str(tree)
     if job.traced:
         environment |= agent_in(folder / TRACE, job.release, job.place)
     if job.command:

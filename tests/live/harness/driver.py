@@ -87,7 +87,7 @@ def request(name: str, prompt: Sequence[int], new_tokens: int, release: str) -> 
     values |= {
         "rid": name,
         "input_text": "",
-        "input_ids": list(prompt) if release == "0.5.9" else array("q", prompt),
+        "input_ids": array("q", prompt) if release == "0.5.23" else list(prompt),
         "sampling_params": sampling,
         "return_logprob": False,
         "logprob_start_len": -1,

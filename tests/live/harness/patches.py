@@ -1,7 +1,7 @@
 """What each release needs to run its CUDA path on a CPU; no file of SGLang is edited.
 
 Three kinds: things that a CPU build of torch lacks become no-ops; the two kernels that exist for
-CUDA only are replaced (0.5.9) or SGLang's own Triton form of them is chosen (0.5.23); and the
+CUDA only are replaced (0.5.9, 0.5.12) or SGLang's own Triton form is chosen (0.5.23); and the
 CUDA graph runners are reached on the device "cpu", over ``tape``.
 """
 
@@ -17,6 +17,7 @@ import torch
 
 STUBS = {
     "0.5.9": ("torchvision", "sgl_kernel"),
+    "0.5.12": ("torchvision", "sgl_kernel"),
     "0.5.23": ("torchvision", "sgl_kernel", "vllm._custom_ops"),
 }
 
@@ -26,8 +27,11 @@ def install(release: str, *, tape: bool) -> None:
     torch.cuda.synchronize = lambda *_: None
     torch.cuda.empty_cache = lambda: None
     torch.Tensor.record_stream = lambda self, stream: None  # type: ignore[method-assign]
+    for name in ("tensor", "empty"):
+        setattr(torch, name, _unpinned(getattr(torch, name)))
     kernels, graphs = {
         "0.5.9": (_kernels_0_5_9, _graphs_0_5_9),
+        "0.5.12": (_kernels_0_5_9, _graphs_0_5_9),
         "0.5.23": (_kernels_0_5_23, _graphs_0_5_23),
     }[release]
     kernels()
@@ -36,6 +40,16 @@ def install(release: str, *, tape: bool) -> None:
 
         tapes.install()
         graphs()
+
+
+def _unpinned(make: Any) -> Any:
+    """Make a tensor in memory that is not pinned: there is no device to pin it for."""
+
+    @wraps(make)
+    def made(*args: Any, pin_memory: bool = False, **kwargs: Any) -> Any:
+        return make(*args, **kwargs)
+
+    return made
 
 
 @contextmanager
@@ -54,12 +68,12 @@ def _kernels_0_5_9() -> None:
 
     def verify(
         predicts: Any, accept_index: Any, accept_token_num: Any, candidates: Any,
-        retrive_index: Any, retrive_next_token: Any, retrive_next_sibling: Any,
-        target_predict: Any, topk: int = -1,
+        target_predict: Any, topk: int = -1, **links: Any,
     ) -> Any:  # fmt: skip
+        links = {name.replace("retrive", "retrieve"): value for name, value in links.items()}
         standins.verify_greedy(
-            predicts, accept_index, accept_token_num, candidates, retrive_index,
-            retrive_next_token, retrive_next_sibling, target_predict,
+            predicts, accept_index, accept_token_num, candidates, links["retrieve_index"],
+            links["retrieve_next_token"], links["retrieve_next_sibling"], target_predict,
         )  # fmt: skip
         return predicts, accept_index, accept_token_num
 
