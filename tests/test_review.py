@@ -145,6 +145,25 @@ def test_a_base_that_is_not_there(fork: Path) -> None:
         review(base="nonsense")
 
 
+def test_a_tree_can_lie_deeper_in_its_repository(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPECMAP_CACHE_DIR", str(tmp_path / "cache"))
+    folder = tmp_path / "product"
+    vendored = plant(folder / "third_party/engine/python")
+    git(folder, "init", "--quiet")
+    commit(folder)
+    edit(vendored, DRAFT, ("        tokens = []\n", f"        tokens = []\n{added()}"))
+    monkeypatch.chdir(folder)
+    found = review(target="third_party/engine", base="HEAD")
+    assert new(found) == [("SPM201", DRAFT, 20)]
+    assert found.prefix == "third_party/engine/python"
+    plant(folder / "other/python")
+    commit(folder)
+    with pytest.raises(TargetError, match=r"several SGLang packages .other/python/sglang, third_"):
+        review(target="third_party/engine", base="HEAD")
+
+
 def test_paths_begin_at_the_top_of_the_repository(fork: Path) -> None:
     assert review().prefix == "python"
     assert review(target="python/sglang").prefix == "python"
@@ -221,6 +240,34 @@ def test_the_action_reports_what_the_pull_request_adds(fork: Path) -> None:
     (line,) = result.stdout.splitlines()
     assert line.startswith(f"::warning file=python/{DRAFT},line=20,endLine=20,title=SPM201 ")
     assert "+ forward_batch.seq_lens.max().item()" in summary.read_text("utf-8")
+
+
+def test_the_action_leaves_out_what_the_base_went_on_with(fork: Path) -> None:
+    git(fork, "checkout", "--quiet", "-b", "feature")
+    edit(fork / "python", DRAFT, ("        tokens = []\n", f"        tokens = []\n{added()}"))
+    commit(fork, "feature")
+    git(fork, "checkout", "--quiet", "main")
+    edit(fork / "python", VERIFY, (SYNC, ""))
+    commit(fork, "main goes on")
+    git(fork, "checkout", "--quiet", "feature")
+    summary = fork.parent / "summary.md"
+    given = {
+        "INPUT_PATH": ".", "INPUT_BASE": "main", "INPUT_FORMAT": "concise", "INPUT_OUTPUT": "-",
+        "INPUT_ARGUMENTS": "", "INPUT_SUMMARY": "true", "GITHUB_STEP_SUMMARY": str(summary),
+    }  # fmt: skip
+    result = shell(action_script(), fork, **given)
+    assert result.stdout.count("SPM201") == 1, result.stderr
+    text = summary.read_text("utf-8")
+    assert "+ forward_batch.seq_lens.max().item()" in text
+    assert "batch.seq_lens.sum().item()" not in text
+
+
+def test_the_action_says_that_an_event_has_no_base(fork: Path) -> None:
+    given = {"INPUT_PATH": ".", "INPUT_BASE": "", "INPUT_SUMMARY": "false", "GITHUB_BASE_REF": ""}
+    result = shell(action_script(), fork, **given)
+    assert (result.returncode, result.stdout) == (2, "")
+    said = "::error::specmap: this event has no base branch; give the input 'base'\n"
+    assert result.stderr == said
 
 
 def test_the_action_is_silent_when_nothing_was_added(fork: Path) -> None:

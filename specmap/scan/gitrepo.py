@@ -94,15 +94,20 @@ def package_files(repository: Path, commit: str) -> Iterator[tuple[str, bytes]]:
 def place_of(repository: Path, commit: str) -> str:
     """Return the way from the repository's top to the package at ``commit``.
 
+    Where SGLang does not lie at its own place, the only package anywhere is meant.
+
     Raises:
-        TargetError: the commit holds no SGLang package.
+        TargetError: the commit holds no SGLang package, or several.
     """
     for place in _PLACES:
         if _git(repository, "cat-file", "-t", f"{commit}:{place}/srt") == "tree":
             return place
-    raise TargetError(
-        f"git:{commit[:12]}: no 'python/sglang/srt' in that commit; is this a SGLang repository?"
-    )
+    folders = _git(repository, "ls-tree", "-r", "-d", "-z", "--name-only", commit) or ""
+    found = [f.removesuffix("/srt") for f in folders.split("\0") if f.endswith("/sglang/srt")]
+    if len(found) == 1:
+        return found[0]
+    what = f"several SGLang packages ({', '.join(found)})" if found else "no 'python/sglang/srt'"
+    raise TargetError(f"git:{commit[:12]}: {what} in that commit; is this a SGLang repository?")
 
 
 def _git(folder: Path, *arguments: str) -> str | None:
