@@ -33,7 +33,7 @@ class Fallbacks:
 
     def _in_function(self, function: FunctionInfo) -> Iterator[Fallback]:
         for node in nodes_in(function.node):
-            if isinstance(node, ast.Try) and self._captures_in(node.body):
+            if isinstance(node, ast.Try) and self._captures_in(node.body, function):
                 for handler in node.handlers:
                     yield self._caught(handler, function)
             for name in ("body", "orelse"):
@@ -41,14 +41,19 @@ class Fallbacks:
                 if isinstance(block, list):
                     yield from self._disabled(block, function)
 
-    def _captures_in(self, body: list[ast.stmt]) -> bool:
-        for statement in body:
-            for node in nodes_in(statement):
-                if isinstance(node, ast.Call):
-                    name = last_name(node.func)
-                    if name in self._captures or self._is_runner(name):
-                        return True
-        return False
+    def _captures_in(self, body: list[ast.stmt], function: FunctionInfo) -> bool:
+        calls = [n for s in body for n in nodes_in(s) if isinstance(n, ast.Call)]
+        names = {last_name(call.func) for call in calls}
+        own = (self._own_method(call, function) for call in calls)
+        below = {last_name(c.func) for method in own if method for c in method.facts.calls}
+        return bool((names | below) & self._captures) or any(map(self._is_runner, sorted(names)))
+
+    def _own_method(self, call: ast.Call, function: FunctionInfo) -> FunctionInfo | None:
+        func = call.func
+        if function.owner is None or not isinstance(func, ast.Attribute):
+            return None
+        is_own = isinstance(func.value, ast.Name) and func.value.id == "self"
+        return self._resolver.types.method(function.owner, func.attr) if is_own else None
 
     def _is_runner(self, name: str) -> bool:
         if not name[:1].isupper():

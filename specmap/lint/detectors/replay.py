@@ -191,11 +191,18 @@ def unequal_builders(codemap: CodeMap, parameters: Mapping[str, object]) -> Iter
         fields.setdefault((field.backend, field.name), []).append(field)
     for _, group in sorted(fields.items()):
         graph = [f for f in group if f.builder == "graph"]
-        if graph:
-            yield from _uncast([f for f in group if f.builder == "eager"], graph)
+        eager = [f for f in group if f.builder == "eager"]
+        yield from _uncast(eager, graph, "the graph's builder") if graph else _unlike(eager)
 
 
-def _uncast(eager: list[MetadataField], graph: list[MetadataField]) -> Iterator[Match]:
+def _unlike(eager: list[MetadataField]) -> Iterator[Match]:
+    """The graph's builder fills the field unseen; here one store lacks the cast of the others."""
+    cast = [f for f in eager if f.dtype and f.name.endswith(f"_{f.dtype}")]
+    if cast:
+        yield from _uncast(eager, cast, "the other stores of the eager builder")
+
+
+def _uncast(eager: list[MetadataField], graph: list[MetadataField], where: str) -> Iterator[Match]:
     """The type is what the graph's builder casts to, or what the field's name says."""
     named = {f.name.rpartition("_")[2] for f in graph} & {"int32", "int64"}
     types = {f.dtype for f in graph if f.dtype} or named
@@ -211,8 +218,8 @@ def _uncast(eager: list[MetadataField], graph: list[MetadataField]) -> Iterator[
                 holder=field.holder,
                 anchor=f"{field.name} = {field.text}",
                 message=f"{field.name} keeps the type of {field.source} here and is {expected} in "
-                f"the graph's builder ({place(graph[0].span)})",
-                related=(Step(graph[0].span, "the graph's builder"),),
+                f"{where} ({place(graph[0].span)})",
+                related=(Step(graph[0].span, where),),
             )
 
 
