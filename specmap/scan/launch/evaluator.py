@@ -119,6 +119,8 @@ class Evaluator:
                 value = tables.to_value(self.inputs.values[name])
                 record.slots[name] = self._converted(name, value)
                 origin = Origin("given")
+            if name == self.words.model_path and record.slots[name] is None:
+                record.slots[name] = Unknown((f"{name}, which is not given",))
             machine.origins.slots[name] = Trace((origin,))
         machine.overlay.slots.update(record.slots)
 

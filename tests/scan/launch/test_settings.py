@@ -289,3 +289,14 @@ def test_what_a_server_publishes_is_not_empty(
     files = {"sglang/srt/runtime_context.py": CONTEXT, "sglang/srt/worker.py": ASKING}
     found = launch(tmp_path, "self.b = 3\n", files=files)
     assert found.truth(test, "sglang/srt/worker.py").truth is truth
+
+
+@pytest.mark.parametrize("values", [{}, {"model_path": None}])
+def test_a_launch_without_a_model_is_not_refused(tmp_path: Path, values: dict[str, object]) -> None:
+    """SGLang requires a model path: a launch that does not name it leaves it open."""
+    body = "self.name = self.model_path.lower()\nself.c = 'gguf' in self.model_path\nself.b = 5\n"
+    found = launch(tmp_path, body, inputs=Inputs(values={"model_path": None, **values})).facts()
+    assert found.refusals == ()
+    assert found.value("b") == 5
+    assert not found.facts["name"].known
+    assert not found.facts["c"].known
