@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from specmap.codemap.condition import FALSE, TRUE, AtomKind, Condition, any_of, leaf, negate
 from specmap.scan.executor import Executor
-from specmap.scan.guards import Bound, Execution, Store
+from specmap.scan.guards import Execution, Store
 from specmap.scan.module import ClassInfo, FunctionInfo
-from specmap.scan.storeorder import StoreOrder
+from specmap.scan.storeorder import StoreOrder, is_restored, same_name
 from specmap.scan.values import (
     NONE,
     Arm,
@@ -26,7 +26,6 @@ from specmap.scan.values import (
     Table,
     Truth,
     is_known,
-    only,
     optional,
     under,
     unite,
@@ -59,7 +58,7 @@ class Attributes:
         self._stores: dict[tuple[Instance, str], list[FoundStore]] = {}
         self._frames: dict[tuple[Instance | None, FunctionInfo], Frame] = {}
         self._runs: dict[Frame, Execution] = {}
-        self._overrides: dict[Instance, dict[str, bool]] = {}
+        self._overrides: dict[Instance, dict[str, Arms]] = {}
         self._order = StoreOrder(resolver)
 
     def frame(self, instance: Instance | None, function: FunctionInfo) -> Frame:
@@ -183,7 +182,7 @@ class Attributes:
         for found in stores:
             store = found.store
             condition = self._resolver.condition(store.path)
-            if condition == FALSE or _is_restored(store):
+            if condition == FALSE or is_restored(store):
                 continue
             arms = under(self._stored(store), condition)
             if found.outside:
@@ -218,11 +217,11 @@ class Attributes:
             return value
         return unite(value, self._resolver.types.annotation(store.annotation, store.scope))
 
-    def overrides(self, instance: Instance) -> dict[str, bool]:
+    def overrides(self, instance: Instance) -> dict[str, Arms]:
         """Return settings that hold only while this object is built.
 
-        A constructor may set a shared setting, build a child, and restore the setting
-        after: then the child saw the temporary value, and everything built inside it did.
+        A method may set a shared setting, build a child, and restore the setting after:
+        then the child saw the temporary value, and everything built inside it did.
         """
         known = self._overrides.get(instance)
         if known is not None:
@@ -233,38 +232,9 @@ class Attributes:
             self._overrides, instance, lambda: self._find_overrides(instance), {}
         )
 
-    def _find_overrides(self, instance: Instance) -> dict[str, bool]:
+    def _find_overrides(self, instance: Instance) -> dict[str, Arms]:
         assert instance.owner is not None
-        return self.overrides(instance.owner) | self._window(instance.owner, instance)
-
-    def _window(self, owner: Instance, child: Instance) -> dict[str, bool]:
-        init = self._resolver.types.method(owner.cls, "__init__")
-        if init is None:
-            return {}
-        line = self._line_in(init, child)
-        if line is None:
-            return {}
-        values: dict[str, list[tuple[int, ast.expr]]] = {}
-        for store in self.execution(self.frame(owner, init)).stores:
-            values.setdefault(store.target.attr, []).append((store.target.lineno, store.value))
-        found = self._order.left(owner, line)
-        for name, stores in values.items():
-            before = [node for at, node in stores if at < line]
-            after = [node for at, node in stores if at > line]
-            if before and after and isinstance(before[-1], ast.Constant):
-                if isinstance(before[-1].value, bool) and not isinstance(after[0], ast.Constant):
-                    found[name] = before[-1].value
-        return found
-
-    def _line_in(self, init: FunctionInfo, child: Instance) -> int | None:
-        """The line of ``init`` on which the child is made, directly or by its parent class."""
-        origin = child.origin
-        if origin is None or origin.scope.frame.function is None:
-            return None
-        if origin.scope.frame.function is init:
-            return origin.call.lineno
-        call = init.parent_call
-        return None if call is None else call.lineno
+        return self.overrides(instance.owner) | self._order.window(instance.owner, instance)
 
     def override_of(self, scope: Scope, receiver: Arms, name: str) -> Arms | None:
         """Return the temporary value of a setting for code that builds an object."""
@@ -274,7 +244,7 @@ class Attributes:
             if isinstance(this, Instance) and not frame.path:
                 found = self.overrides(this) | self._order.left(this)
                 if name in found and any(isinstance(a.value, Instance | Opaque) for a in receiver):
-                    return only(Const(found[name]))
+                    return found[name]
             frame = frame.caller.frame if frame.caller else None
         return None
 
@@ -331,7 +301,7 @@ def _is_swap(found: FoundStore) -> bool:
         and not found.store.index
         and isinstance(value, ast.Attribute)
         and value.attr == found.store.target.attr
-        and not _same_name(value.value, found.store.target.value)
+        and not same_name(value.value, found.store.target.value)
     )
 
 
@@ -345,28 +315,6 @@ def _swapped(arms: Arms, known: list[Arms]) -> Arms:
         for arm in arms
         if not isinstance(arm.value, Opaque) and getattr(arm.value, "cls", None) not in classes
     )
-
-
-def _is_restored(store: Store) -> bool:
-    """Whether a store gives an attribute back what a local name saved of it before."""
-    node, index, scope = store.value, store.index, store.scope
-    while isinstance(node, ast.Name) and isinstance(bound := scope.env.get(node.id), Bound):
-        node, index, scope = bound.node, (*bound.index, *index), bound.scope
-    while index and isinstance(node, ast.Tuple) and index[0] is not None:
-        if index[0] >= len(node.elts):
-            return False
-        node, index = node.elts[index[0]], index[1:]
-    return (
-        node is not store.value
-        and not index
-        and isinstance(node, ast.Attribute)
-        and node.attr == store.target.attr
-        and _same_name(node.value, store.target.value)
-    )
-
-
-def _same_name(one: ast.expr, other: ast.expr) -> bool:
-    return isinstance(one, ast.Name) and isinstance(other, ast.Name) and one.id == other.id
 
 
 def _set_later(arms: Arms) -> Arms:

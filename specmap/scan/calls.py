@@ -7,7 +7,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from specmap.codemap.condition import FALSE, TRUE, AtomKind
+from specmap.codemap.condition import TRUE, AtomKind
+from specmap.scan.guards import Execution
+from specmap.scan.modetests import ModeTests
 from specmap.scan.module import FunctionInfo
 from specmap.scan.truths import is_test, kinds_in, strongest
 from specmap.scan.values import (
@@ -44,7 +46,6 @@ if TYPE_CHECKING:
 # Annotations that leave open what a call of the value would make.
 _MAKERS = ("builtins.type", "typing.Type", "typing.Callable", "collections.abc.Callable")
 _BOOLEANS = (Const(True), Const(False))
-_TEST = only(External("builtins.bool()"))
 _SAME_ELEMENTS = {"tuple", "list", "set", "frozenset", "sorted", "reversed", "iter"}
 _COPIES = {"copy.copy", "copy.deepcopy", "dataclasses.replace"}
 
@@ -54,6 +55,7 @@ class Calls:
 
     def __init__(self, resolver: Resolver) -> None:
         self._resolver = resolver
+        self._tests = ModeTests(resolver)
         self._results: dict[tuple[object, ...], Arms] = {}
 
     def result(self, node: ast.Call, scope: Scope) -> Arms:
@@ -139,30 +141,8 @@ class Calls:
         if self._resolver.is_boundary(function.module.name) or self._goes_round(function, scope):
             return declared
         if not self._resolver.keeps_terms(target) and self._is_enough(declared):
-            return self._settled(frame, scope, declared) or declared
+            return self._tests.settled(frame, scope, declared) or declared
         return self.returned(frame, scope.facts)
-
-    def _settled(self, frame: Frame, scope: Scope, declared: Arms) -> Arms:
-        """The constant that a test comes to under the walk's mode, if any."""
-        if not scope.facts or not self._is_test(frame, scope, declared):
-            return ()
-        return self._constant(self.returned(frame, scope.facts))
-
-    def _is_test(self, frame: Frame, scope: Scope, declared: Arms) -> bool:
-        """Whether a function is asked inside a decision, or is one of a runner's or worker's
-        own tests."""
-        asker = scope.frame.function
-        if asker is not None and asker.name in self._resolver.vocabulary.decisions:
-            return True
-        own = frame.module.file.startswith(self._resolver.vocabulary.scope)
-        return own and declared == _TEST
-
-    def _constant(self, found: Arms) -> Arms:
-        """The answer of a test that is the same in every case; ``()`` where it is not."""
-        if not found or not all(is_test(arm.value) for arm in found):
-            return ()
-        truth = self._resolver.truths.arms_truth(found)
-        return only(Const(truth == TRUE)) if truth in (TRUE, FALSE) else ()
 
     def _is_enough(self, declared: Arms) -> bool:
         """Whether an annotation tells all that a look into the function could."""
@@ -200,9 +180,20 @@ class Calls:
 
     def returned(self, frame: Frame, facts: Facts | None = None) -> Arms:
         """Return the arms of all ``return`` statements of a frame."""
-        function = frame.function
-        assert function is not None
+        assert frame.function is not None
         run = self._resolver.run(frame, facts)
+        found = self.at_returns(run)
+        plugin = any(isinstance(arm.value, Opaque) and arm.value.plugin for arm in found)
+        declared = self._declared(frame) if not is_known(found) and not plugin else ()
+        if is_known(declared):
+            none = only(NONE) if _has_none(found) else ()
+            return unite(declared, none) if found else declared
+        if not run.returns and not run.raises:
+            return only(NONE)
+        return found
+
+    def at_returns(self, run: Execution) -> Arms:
+        """Return the arms of all ``return`` statements of a run, as they stand."""
         groups: list[Arms] = []
         for item in run.returns:
             value = (
@@ -212,15 +203,7 @@ class Calls:
             )
             condition = TRUE if len(run.returns) == 1 else self._resolver.condition(item.path)
             groups.append(under(value, condition))
-        found = unite(*groups)
-        plugin = any(isinstance(arm.value, Opaque) and arm.value.plugin for arm in found)
-        declared = self._declared(frame) if not is_known(found) and not plugin else ()
-        if is_known(declared):
-            none = only(NONE) if _has_none(found) else ()
-            return unite(declared, none) if found else declared
-        if not run.returns and not run.raises:
-            return only(NONE)
-        return found
+        return unite(*groups)
 
     def _declared(self, frame: Frame) -> Arms:
         node = frame.function.node if frame.function else None
@@ -243,7 +226,7 @@ class Calls:
         named = self._resolver.setting_name(targets)
         if len(values) == 1 and constants and named is None:
             return only(constants[0])
-        if scope.facts and named is None and (answer := self._constant(found)):
+        if scope.facts and named is None and (answer := self._tests.constant(found)):
             return answer
         if not any(isinstance(v, Truth | External) or v in _BOOLEANS for v in values):
             return found

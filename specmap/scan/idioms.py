@@ -84,7 +84,7 @@ class Idioms:
         """Text is made of values: the first tensor among them is read back there."""
         for part in shown:
             tensor = self._devices.tensor(part, scope)
-            if tensor is not None:
+            if tensor is not None and not self._devices.is_cpu_name(last_name(part)):
                 yield self._implicit(node, tensor, "text", part)
                 return
 

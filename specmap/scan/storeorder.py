@@ -1,4 +1,4 @@
-"""Which stores of a constructor are in force when it is done."""
+"""Which stores are in force: when a constructor is done, and while it makes a child."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from specmap.codemap.condition import TRUE
-from specmap.scan.guards import Store
-from specmap.scan.values import Instance
+from specmap.scan.guards import Bound, Store
+from specmap.scan.truths import is_test
+from specmap.scan.values import Arms, Const, Instance, only
 
 if TYPE_CHECKING:
     from specmap.scan.attributes import FoundStore
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class StoreOrder:
-    """Follows the order of the stores of constructors."""
+    """Follows the order of stores, in constructors and around a child that is made."""
 
     def __init__(self, resolver: Resolver) -> None:
         self._resolver = resolver
@@ -53,12 +54,32 @@ class StoreOrder:
             scope.frame.function is init and call.lineno < line for call, scope in sites
         )
 
-    def left(self, instance: Instance, line: float = float("inf")) -> dict[str, bool]:
+    def window(self, owner: Instance, child: Instance) -> dict[str, Arms]:
+        """Return the settings that the owner changed for the time in which it made a child."""
+        init, origin = self._init(owner), child.origin
+        function = origin.scope.frame.function if origin is not None else None
+        if origin is None or function is None:
+            return {}
+        attributes = self._resolver.attributes
+        found: dict[str, Arms] = {}
+        if function is not init and owner == origin.scope.frame.self_value:
+            stores = attributes.execution(origin.scope.frame).stores
+            found = _between(self._resolver, stores, origin.call.lineno, found)
+        # Else the child is made below the constructor of the parent class.
+        call = origin.call if function is init else init.parent_call if init else None
+        if init is None or call is None:
+            return found
+        stores = attributes.execution(attributes.frame(owner, init)).stores
+        found |= self.left(owner, call.lineno)
+        return _between(self._resolver, stores, call.lineno, found)
+
+    def left(self, instance: Instance, line: float = float("inf")) -> dict[str, Arms]:
         """Return the launch settings that a constructor changed for good before a line."""
         if instance not in self._left:
             self._left[instance] = {}
             self._left[instance] = self._find_left(instance)
-        return {name: value for name, (at, value) in self._left[instance].items() if at < line}
+        left = self._left[instance].items()
+        return {name: only(Const(value)) for name, (at, value) in left if at < line}
 
     def _find_left(self, instance: Instance) -> dict[str, tuple[int, bool]]:
         init, attributes = self._init(instance), self._resolver.attributes
@@ -80,6 +101,49 @@ class StoreOrder:
             isinstance(a.value, Instance) and self._resolver.is_settings(a.value.cls.module.name)
             for a in arms
         )
+
+
+def _between(
+    resolver: Resolver, stores: Sequence[Store], line: int, found: dict[str, Arms]
+) -> dict[str, Arms]:
+    """Add what attributes hold on a line, where a later store gives them another value."""
+    for name in dict.fromkeys(store.target.attr for store in stores):
+        same = [store for store in stores if store.target.attr == name]
+        before = [store for store in same if _line(store) < line]
+        after = [store for store in same if _line(store) > line]
+        if not before or not after or isinstance(after[0].value, ast.Constant):
+            continue
+        value = before[-1].value
+        if isinstance(value, ast.Constant) and isinstance(value.value, bool):
+            found[name] = only(Const(value.value))
+        elif is_restored(after[0]) and not before[-1].path and not before[-1].index:
+            arms = resolver.evaluate(value, before[-1].scope)
+            if arms and all(is_test(arm.value) for arm in arms):
+                found[name] = arms
+    return found
+
+
+def is_restored(store: Store) -> bool:
+    """Return whether a store gives an attribute back what a local name saved of it before."""
+    node, index, scope = store.value, store.index, store.scope
+    while isinstance(node, ast.Name) and isinstance(bound := scope.env.get(node.id), Bound):
+        node, index, scope = bound.node, (*bound.index, *index), bound.scope
+    while index and isinstance(node, ast.Tuple) and index[0] is not None:
+        if index[0] >= len(node.elts):
+            return False
+        node, index = node.elts[index[0]], index[1:]
+    return (
+        node is not store.value
+        and not index
+        and isinstance(node, ast.Attribute)
+        and node.attr == store.target.attr
+        and same_name(node.value, store.target.value)
+    )
+
+
+def same_name(one: ast.expr, other: ast.expr) -> bool:
+    """Whether two expressions are one local name."""
+    return isinstance(one, ast.Name) and isinstance(other, ast.Name) and one.id == other.id
 
 
 def _line(store: Store) -> int:

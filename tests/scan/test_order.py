@@ -10,6 +10,7 @@ from specmap.codemap.condition import render
 from tests.review_tree import DRAFT, edit, plant, scan
 
 WORKER = "sglang/srt/speculative/eagle_worker.py"
+SCHEDULER = "sglang/srt/managers/scheduler.py"
 SET_UP = "        self.init_cuda_graphs()\n"
 OFF = "        server_args.disable_cuda_graph = True\n"
 MODE = "        batch.forward_mode = ForwardMode.DRAFT_EXTEND\n"
@@ -59,6 +60,28 @@ def test_a_setting_that_is_restored_does_not(tmp_path: Path) -> None:
     kept = f"        kept = server_args.disable_cuda_graph\n{OFF}"
     edit(folder, WORKER, (made, f"{kept}{made}        server_args.disable_cuda_graph = kept\n"))
     assert graphs(folder) == before
+
+
+LOADED = """
+    def _load(self, options):
+        launch = options["server_args"]
+        kept = launch.disable_cuda_graph
+        launch.disable_cuda_graph = kept or not self.spec_algorithm.is_none()
+        target = TpModelWorker(**options)
+        launch.disable_cuda_graph = kept
+        return target
+
+    def run_batch("""
+
+
+def test_a_method_that_makes_the_child_under_another_setting(tmp_path: Path) -> None:
+    folder = plant(tmp_path / "t")
+    before = graphs(folder)
+    made = ("TpModelWorker(server_args)", "self._load(dict(server_args=server_args))")
+    edit(folder, SCHEDULER, made, ("\n    def run_batch(", LOADED))
+    after = graphs(folder)
+    assert after["verify"] == "never"
+    assert after["draft"] == before["draft"] != "never"
 
 
 @pytest.mark.parametrize("first", ["DRAFT_EXTEND", "IDLE"])

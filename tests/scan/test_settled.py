@@ -72,6 +72,17 @@ def test_a_function_that_tests_the_mode(tmp_path: Path, test: str, helper: str) 
     assert ways(found) == {"eager": "always"}
 
 
+def test_a_helper_that_gives_nothing_for_the_mode(tmp_path: Path) -> None:
+    helper = (
+        "    def _width(self, fb: ForwardBatch) -> Optional[int]:\n        mode = fb.forward_mode\n"
+    )
+    helper += "        if mode.is_decode():\n            return 1\n        return None\n"
+    folder = plant(tmp_path / "t")
+    edit(folder, MODEL_RUNNER, (IMPORTS, f"{IMPORTS}from typing import Optional\n"))
+    found = asking(folder, "self._width(forward_batch) is not None", helper)
+    assert ways(found) == {"eager": "always"}
+
+
 def test_a_helper_that_asks_for_more_than_the_mode_stays_a_test(tmp_path: Path) -> None:
     helper = "    def _graph_allowed(self, fb) -> bool:\n"
     helper += "        return fb.forward_mode.is_target_verify() and fb.batch_size < 3\n"
