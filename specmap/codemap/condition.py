@@ -89,10 +89,9 @@ class Not:
 
 class _Joined:
     """Terms joined by one operator. Conditions nest deep and are compared often, so the
-    hash and the number of leaves are computed once. ``leaves`` and ``reduced`` are filled
-    when a condition is simplified."""
+    hash and the number of leaves are computed once."""
 
-    __slots__ = ("_hash", "leaves", "marked", "negation", "reduced", "size", "terms")
+    __slots__ = ("_hash", "marked", "negation", "size", "terms")
     __match_args__ = ("terms",)
 
     def __init__(self, terms: tuple[Condition, ...]) -> None:
@@ -100,8 +99,6 @@ class _Joined:
         self.size: int = sum(size_of(term) for term in terms)
         self.marked: bool = any(is_marked(term) for term in terms)
         self.negation: Condition | None = None
-        self.leaves: dict[Leaf, None] | None = None
-        self.reduced: dict[frozenset[tuple[Leaf, bool]], Condition] | None = None
         self._hash = hash((type(self).__name__, terms))
 
     def __hash__(self) -> int:
@@ -168,6 +165,11 @@ def leaf(text: str, kind: AtomKind, span: Span | None = None) -> Leaf:
 # identity of its terms, which the entry keeps alive. Past this size the table starts anew.
 _MAX_JOINS = 1 << 16
 _JOINS: dict[tuple[object, ...], tuple[tuple[Condition, ...], Condition]] = {}
+
+# The different leaves of a part, and what it comes to once some are told: kept the same way.
+_MAX_PARTS = 1 << 13
+_LEAVES_OF: dict[int, tuple[Condition, dict[Leaf, None]]] = {}
+_REDUCED: dict[tuple[int, frozenset[Condition]], tuple[Condition, Condition]] = {}
 
 # boolean.py's absorption is quadratic and its distribution exponential; past this many
 # different atoms only the unit rule below is applied.
@@ -307,9 +309,10 @@ def _leaves(term: Condition) -> dict[Leaf, None]:
         return {term: None}
     if isinstance(term, Not):
         return _leaves(term.term)
-    if term.leaves is None:
-        term.leaves = {one: None for inner in term.terms for one in _leaves(inner)}
-    return term.leaves
+    if id(term) not in _LEAVES_OF:
+        found = {one: None for inner in term.terms for one in _leaves(inner)}
+        _LEAVES_OF[id(term)] = (term, found)
+    return _LEAVES_OF[id(term)][1]
 
 
 def _propagate(term: Condition, known: dict[Leaf, bool]) -> Condition:
@@ -318,13 +321,15 @@ def _propagate(term: Condition, known: dict[Leaf, bool]) -> Condition:
         return term if value is None else TRUE if value else FALSE
     if isinstance(term, Not):
         return negate(_propagate(term.term, known))
-    # The same parts stand in many conditions: each is reduced once for what it is told.
-    told = frozenset((one, known[one]) for one in known.keys() & _leaves(term).keys())
-    if term.reduced is None:
-        term.reduced = {}
-    if told not in term.reduced:
-        term.reduced[told] = _reduced(term, dict(told))
-    return term.reduced[told]
+    told = {one: known[one] for one in known.keys() & _leaves(term).keys()}
+    key = (id(term), frozenset(one if holds else negate(one) for one, holds in told.items()))
+    if key not in _REDUCED:
+        found = _reduced(term, told)
+        if len(_REDUCED) >= _MAX_PARTS:
+            _REDUCED.clear()
+            _LEAVES_OF.clear()
+        _REDUCED[key] = (term, found)
+    return _REDUCED[key][1]
 
 
 def _reduced(term: All | AnyOf, known: dict[Leaf, bool]) -> Condition:
