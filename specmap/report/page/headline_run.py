@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from specmap.codemap.event import PhaseStats, RankRun, Run, RunFinding, RunProblem, State
 from specmap.codemap.outcome import CYCLE
 from specmap.codemap.source import Span
 from specmap.codemap.verdict import PhaseName
-from specmap.report.page.sentence import SHOWN, Headline, explained, sentence
+from specmap.report.page.sentence import SHOWN, Headline, explained, listed, sentence
 from specmap.report.page.subject import Subject
 from specmap.report.run_text import duration
 
@@ -25,14 +25,28 @@ def of_run(run: Run, subject: Subject) -> Headline:
         return Headline("unknown", f"The run shows nothing: {text}.")
     made = _replayed(run)
     if failing:
-        made = Headline("bad", f"{sentence(failing[0].message)}.")
-        made.because += [(f.message, _place(f, run)) for f in failing[1:SHOWN]]
+        text, others = _together(failing)
+        made = Headline("bad", f"{text}.")
+        made.because += [(f.message, _place(f, run)) for f in others[: SHOWN - 1]]
     if made.level in ("bad", "warn"):
         _eager(made, run, subject)
         _limits(made, run, subject)
     elif made.level == "ok":
         _elsewhere(made, run.ranks[0])
     return made
+
+
+def _together(failing: Sequence[RunFinding]) -> tuple[str, list[RunFinding]]:
+    """Say the first finding, with all phases that it holds for; return that and the others."""
+    first = failing[0]
+    worker, found, rest = first.message.partition(f".{first.phase} ")
+    if not (first.phase and found):
+        return sentence(first.message), list(failing[1:])
+    alike = [f for f in failing if f.message == f"{worker}.{f.phase} {rest}"]
+    if len(alike) == 1:
+        return sentence(first.message), list(failing[1:])
+    names = listed([f.phase for f in alike])
+    return f"{names} of {worker} {rest}".rstrip("."), [f for f in failing if f not in alike]
 
 
 def _place(finding: RunFinding, run: Run) -> Span | None:

@@ -216,6 +216,20 @@ def test_each_reason_of_a_run_is_told_once_with_its_place() -> None:
     assert (said, RUNNER) in made.because
 
 
+def test_phases_that_ran_eager_alike_are_one_sentence() -> None:
+    said = "ran eager in 74 of 90 passes: bs 4 > largest captured 2"
+    found = [
+        RunFinding(RunProblem.PHASE_EAGER, f"EAGLEWorker.{name} {said}", phase=name)
+        for name in ("draft", "verify")
+    ]
+    other = RunFinding(RunProblem.PHASE_EAGER, "EAGLEWorker.draft_extend ran eager in 1 of 90 "
+                       "passes", phase="draft_extend")  # fmt: skip
+    made = headline(subject(run=replace(RUN, findings=(*found, other))))
+    assert made.text == f"draft and verify of EAGLEWorker {said}."
+    assert (other.message, None) in made.because
+    assert not any(text.startswith("EAGLEWorker.verify") for text, _ in made.because)
+
+
 def test_a_limit_below_the_batches_that_ran_eager_is_named() -> None:
     ran = replace(EAGER_VERIFY, sizes=(
         SizeCount(2, State.GRAPH, 16), SizeCount(3, State.EAGER, 4), SizeCount(4, State.EAGER, 70),
