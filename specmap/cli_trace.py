@@ -318,3 +318,30 @@ def path(screen: Screen) -> int:
 
     screen.out(f"{inject_folder()}\n")
     return 0
+
+
+@trace.command()
+@click.option("--dry-run", is_flag=True, help="Name them, and leave them.")
+@click.pass_obj
+def clean(screen: Screen, dry_run: bool) -> int:
+    """Remove rings that killed servers left in shared memory.
+
+    \b
+    Example:
+      specmap trace clean --dry-run
+
+    A killed rank leaves its ring, 2 MB in /dev/shm, until 'specmap trace read' takes the last
+    records into its run. Here all rings of yours go that no process uses any more; records in
+    them that were not read are lost.
+    """
+    from specmap.trace.leftover import left_rings, remove
+
+    rings = left_rings()
+    for ring in rings:
+        if not dry_run:
+            remove(ring)
+        screen.out(f"{ring}\n")
+    counted = f"{len(rings)} ring{'' if len(rings) == 1 else 's'}"
+    said = "can be removed" if dry_run else "removed"
+    screen.out(f"{counted} {said}, {sum(rings.values()) / 1e6:.1f} MB\n")
+    return 0

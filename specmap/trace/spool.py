@@ -233,7 +233,7 @@ def salvage(folder: Path, name: str, shared: Path = SHARED) -> int:
     """
     header = _parsed(_read(folder / (name + HEADER), 0, -1)) or {}
     ring, pid = header.get("shm"), header.get("pid")
-    if not isinstance(ring, str) or "/" in ring or _alive(pid):
+    if not isinstance(ring, str) or "/" in ring or alive(pid):
         return 0
     path = shared / ring
     data = _read(path, 0, -1)
@@ -307,7 +307,7 @@ def _unwritten(data: bytes, spooled: int) -> bytes:
     return b"".join(data[at : at + RECORD.size] for at in places)
 
 
-def _alive(pid: object) -> bool:
+def alive(pid: object) -> bool:
     """Whether a process runs; one that ended and was not waited for does not."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")
