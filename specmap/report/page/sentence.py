@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from specmap.codemap.finding import Finding
+from specmap.codemap.rule import Severity
 from specmap.codemap.source import Span
 from specmap.codemap.verdict import PhaseName
 from specmap.report.page.subject import Subject
@@ -44,12 +45,15 @@ def explained(made: Headline, subject: Subject, worker: str, phases: Sequence[Ph
         if finding.rule.topic == _TOPIC and _concerns(finding, worker, phases)
     ]
     found.sort(key=lambda f: (list(type(f.severity)).index(f.severity), f.match.span))
-    for finding in found[:SHOWN]:
+    losses = [finding for finding in found if finding.severity is not Severity.NOTE][:SHOWN]
+    for finding in losses or found[:SHOWN]:
         made.because.append((f"{finding.rule.id}: {finding.match.message}", finding.match.span))
+    target = subject.codemap.target
+    tree = "TREE" if target.startswith("path:") else target
     fixable = {rule for rewrite in subject.rewrites for rule in rewrite.rules}
     made.todo += [
-        f"see whether a rewrite brings the graph back: specmap fix --select {rule}"
-        for rule in sorted({finding.rule.id for finding in found[:SHOWN]} & fixable)
+        f"see whether a rewrite brings the graph back: specmap fix {tree} --select {rule} --diff"
+        for rule in sorted({finding.rule.id for finding in losses} & fixable)
     ]
 
 

@@ -8,6 +8,7 @@ from specmap.codemap.event import Run, RunFinding, RunProblem, SizeCount, State
 from specmap.codemap.explanation import Alternative, SettingChange
 from specmap.codemap.finding import LintReport
 from specmap.codemap.outcome import Outcome, PhaseOutcome, WorkerOutcome
+from specmap.codemap.rule import Severity
 from specmap.codemap.verdict import PhaseName, Verdict
 from specmap.fix.catalogue import CATALOGUE
 from specmap.report.page.headline import headline
@@ -115,7 +116,30 @@ def test_a_verify_that_has_no_way_to_a_graph_is_bad_whatever_the_others_do() -> 
         "verify of EAGLEWorkerV2 has no way to a graph in this source, whatever the settings."
     )
     assert "SPM105: verify goes past the runner" in [text for text, _ in made.because]
-    assert made.todo == ["see whether a rewrite brings the graph back: specmap fix --select SPM105"]
+    assert made.todo == [
+        "see whether a rewrite brings the graph back: specmap fix sglang==0.5.9 --select SPM105 "
+        "--diff"
+    ]
+
+
+def test_a_note_of_lint_is_no_cause_beside_an_error() -> None:
+    """SPM103, a flag that is dropped, is a note: its rewrite brings no graph back."""
+    outcome = judged(verify=Verdict.EAGER)
+    found = coverage("EAGLEWorkerV2", PhaseName.VERIFY).findings[0]
+    note = replace(
+        found, rule=replace(found.rule, id="SPM103", severity=Severity.NOTE), fingerprint="2" * 32
+    )
+    report = replace(coverage("EAGLEWorkerV2", PhaseName.VERIFY), findings=(note, found))
+    codemap = replace(subject().codemap, target="path:fork")
+    made = headline(subject(outcome=outcome, lint=report, rewrites=CATALOGUE, codemap=codemap))
+    assert not any(text.startswith("SPM103") for text, _ in made.because)
+    assert made.todo == [
+        "see whether a rewrite brings the graph back: specmap fix TREE --select SPM105 --diff"
+    ]
+    alone = replace(report, findings=(note,))
+    made = headline(subject(outcome=outcome, lint=alone, rewrites=CATALOGUE))
+    assert any(text.startswith("SPM103") for text, _ in made.because)
+    assert made.todo == []
 
 
 def test_a_draft_without_a_graph_is_a_warning() -> None:
