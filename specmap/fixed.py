@@ -68,25 +68,41 @@ def fix_tree(request: Request, progress: pipeline.Progress | None = None) -> Fix
     Raises:
         SpecmapError: the target, a selector or the tree cannot be used.
     """
-    rewrites = select(CATALOGUE, request.select)
+    select(CATALOGUE, request.select)  # a slip is told before a scan
     cwd = request.cwd or Path.cwd()
     target = request.target or pipeline.local_target(cwd)
     with pipeline.resolved(target, cwd=cwd, use_cache=request.use_cache, progress=progress) as tree:
-        checkout = tree.checkout
-        local = checkout.label.startswith("path:")
-        if request.write:
-            check_writable(checkout, local, request.allow_dirty)
+        return fix_resolved(tree, request, progress)
+
+
+def fix_resolved(
+    tree: pipeline.Resolved,
+    request: Request,
+    progress: pipeline.Progress | None = None,
+    codemap: CodeMap | None = None,
+) -> Fixed:
+    """Rewrite a tree that was found; ``codemap`` is its map where the caller has it.
+
+    Raises:
+        SpecmapError: a selector or the tree cannot be used.
+    """
+    rewrites = select(CATALOGUE, request.select)
+    checkout, cwd = tree.checkout, request.cwd or Path.cwd()
+    local = checkout.label.startswith("path:")
+    if request.write:
+        check_writable(checkout, local, request.allow_dirty)
+    if codemap is None:
         codemap = pipeline.scan_resolved(tree, platform=request.platform, progress=progress)
-        missing = pipeline.unread(codemap)
-        if missing:
-            raise TargetError(f"{missing}; a rewrite needs the whole map")
-        scans = _Scans(tree, codemap, request.platform, progress)
-        hands = Hands(scans.scan, scans.fresh, prover(request.level), request.unsafe)
-        report = fix(checkout.root, codemap, rewrites, load_names(), hands)
-        if request.write and report.after:
-            write_files(checkout.root, report.after)
-        written = tuple(report.after) if request.write else ()
-        return Fixed(report, request, _prefix(checkout, local, cwd), written)
+    missing = pipeline.unread(codemap)
+    if missing:
+        raise TargetError(f"{missing}; a rewrite needs the whole map")
+    scans = _Scans(tree, codemap, request.platform, progress)
+    hands = Hands(scans.scan, scans.fresh, prover(request.level), request.unsafe)
+    report = fix(checkout.root, codemap, rewrites, load_names(), hands)
+    if request.write and report.after:
+        write_files(checkout.root, report.after)
+    written = tuple(report.after) if request.write else ()
+    return Fixed(report, request, _prefix(checkout, local, cwd), written)
 
 
 @dataclass

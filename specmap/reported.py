@@ -142,7 +142,7 @@ def _side(
     subject = _judged(subject, tree, request, run)
     if run is not None and asked.run is not None:
         subject = _with_run(replace(subject, recordings=recordings), asked.run, run)
-    return _with_rewrites(subject, target, request, platform, progress)
+    return _with_rewrites(subject, tree, request, platform, progress)
 
 
 # The launch
@@ -265,7 +265,7 @@ def _with_run(subject: Subject, folder: Path, run: Run) -> Subject:
 
 def _with_rewrites(
     subject: Subject,
-    target: str | None,
+    tree: pipeline.Resolved,
     request: Request,
     platform: str,
     progress: pipeline.Progress | None,
@@ -273,14 +273,15 @@ def _with_rewrites(
     from specmap.fix.catalogue import CATALOGUE
     from specmap.fix.patches import diff
     from specmap.fixed import Request as FixRequest
-    from specmap.fixed import fix_tree
+    from specmap.fixed import fix_resolved
 
     subject = replace(subject, rewrites=CATALOGUE)
     if not request.fix:
         return subject
     # What is not proven is made too, so that its diff can be shown.
-    asked = FixRequest(target, unsafe=True, platform=platform, use_cache=request.use_cache)
-    fixed = fix_tree(asked, progress)
+    fixed = fix_resolved(
+        tree, FixRequest(unsafe=True, platform=platform), progress, subject.codemap
+    )
 
     def shown(attempt: Attempt) -> str:
         return diff(attempt.before, attempt.after, fixed.prefix)

@@ -6,9 +6,12 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from specmap import pipeline
+from specmap.codemap.graph import CodeMap
 from specmap.codemap.remedy import Change, FixReport, Outcome, Proposal, Rewrite, Safety
 from specmap.codemap.source import Span
 from specmap.errors import OutputError, SpecmapError, TargetError
@@ -19,7 +22,7 @@ from specmap.fix.names import load_names
 from specmap.fix.patches import patches
 from specmap.fix.tree import Tree
 from specmap.fix.write import write_files
-from specmap.fixed import Request, check_writable, fix_tree
+from specmap.fixed import Request, check_writable, fix_resolved, fix_tree
 from specmap.scan.checkout import Checkout
 from tests.fix.forks import FAULTS, whole
 from tests.review_tree import RUNNER, commit, git, scan
@@ -187,3 +190,24 @@ def test_ids_names_and_pages_of_the_catalogue() -> None:
         assert "**Before**" in entry.page
         assert "Preconditions:" in entry.page
         assert "Proof:" in entry.page
+
+
+def test_a_map_that_the_caller_has_is_not_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fork = whole(tmp_path / "fork")
+    FAULTS["constant-term"][1](fork)
+    scans: list[Path] = []
+    scan_resolved = pipeline.scan_resolved
+
+    def counted(tree: pipeline.Resolved, **options: Any) -> CodeMap:
+        scans.append(tree.checkout.root)
+        return scan_resolved(tree, **options)
+
+    monkeypatch.setattr(pipeline, "scan_resolved", counted)
+    with pipeline.resolved(str(fork), use_cache=False) as tree:
+        codemap = scan_resolved(tree, platform="cuda")
+        fixed = fix_resolved(tree, Request(use_cache=False), codemap=codemap)
+        assert [a.rewrite.id for a in fixed.report.applied] == ["SPF101"]
+        assert scans  # the result is scanned, the fork is not
+        assert fork not in scans
