@@ -46,6 +46,22 @@ class HostCopies:
             self.event.synchronize()
         return self.copies
 ''',
+    "rotate_segments_": '''
+def rotate_segments_(values, lengths, last):
+    """Shift each segment left by one, in place; its last place gets its element of last."""
+    if not lengths:
+        return
+    assert min(lengths) >= 1, "a segment without a token has no last place"
+    ends, total = [], 0
+    for length in lengths:
+        total += length
+        ends.append(total - 1)
+    places = torch.tensor(ends, dtype=torch.int64, pin_memory=values.is_cuda).to(
+        values.device, non_blocking=True
+    )
+    values[: total - 1] = values[1:total].clone()
+    values[places] = last[: len(ends)].reshape(len(ends)).to(values.dtype)
+''',
     "select_static": '''
 def select_static(values, mask, count):
     """Return values[mask] where the host knows how many there are: no wait for the device."""

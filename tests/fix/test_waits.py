@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from specmap.fix.catalogue import pinned
+from specmap.fix.apply import applied
+from specmap.fix.catalogue import pinned, request_loop
 from specmap.fix.names import load_names
 from specmap.fix.tree import Tree
 from tests.fix.forks import whole
@@ -53,3 +54,73 @@ def test_a_list_that_was_copied_to_the_host_goes_from_pinned_memory(tmp_path: Pa
 def test_a_list_that_may_hold_device_scalars_is_refused(change: str, tmp_path: Path) -> None:
     code = f"{FILLED}        {change}\n{UPLOAD}"
     assert refusals(tmp_path / "t", code) == ["the type of the elements of rows is not known"]
+
+
+BATCH = "sglang/srt/managers/schedule_batch.py"
+FIELD = "\n\nclass Lengths:\n    extend_lens: List[int] = None\n"
+LOOP = (
+    "        pt = 0\n"
+    "        for i, extend_len in enumerate(batch.extend_lens):\n"
+    "            input_ids = batch.input_ids[pt : pt + extend_len]\n"
+    "            batch.input_ids[pt : pt + extend_len] = torch.cat(\n"
+    "                (input_ids[1:], batch.verified[i].reshape(1))\n            )\n"
+    "            pt += extend_len\n"
+)
+SHIFTED = "        rotate_segments_(batch.input_ids, batch.extend_lens, batch.verified)\n"
+
+
+def shifts(folder: Path, code: str, field: str = FIELD) -> list[tuple[str, str]]:
+    """What request-loop says of code in verify, and the file's text after it."""
+    whole(folder)
+    edit(folder, VERIFY, (LAST_LINE, f"{code}{LAST_LINE}"))
+    (folder / BATCH).write_text((folder / BATCH).read_text("utf-8") + field, "utf-8")
+    tree = Tree(folder, scan(folder), load_names())
+    text = tree.text(VERIFY)
+    return [(p.refused, applied(text, p.changes, VERIFY)) for p in request_loop.find(tree)]
+
+
+def test_a_loop_over_requests_becomes_one_shift(tmp_path: Path) -> None:
+    [(refused, text)] = shifts(tmp_path / "t", LOOP)
+    assert refused == ""
+    assert f"{SHIFTED}{LAST_LINE}" in text
+    assert "pt" not in text
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("        pt = 0\n", "        pt = 1\n", "pt = 0 does not lead to the loop"),
+        ("        pt = 0\n", "        pt = 0\n        other = 1\n", "pt = 0 does not lead"),
+        (
+            "            pt += extend_len\n",
+            "            pt += extend_len\n        end = pt\n",
+            "pt is",
+        ),
+        ("            pt +=", "            # the next one\n            pt +=", "a comment stands"),
+    ],
+)
+def test_a_loop_that_does_more_is_refused(old: str, new: str, reason: str, tmp_path: Path) -> None:
+    [(refused, text)] = shifts(tmp_path / "t", LOOP.replace(old, new))
+    assert refused.startswith(reason)
+    assert "rotate_segments_" not in text
+
+
+@pytest.mark.parametrize(
+    ("field", "reason"),
+    [
+        ("", "no class says that extend_lens is a list of numbers"),
+        (
+            "\n\nclass Other:\n    extend_lens: Optional[torch.Tensor] = None\n",
+            "extend_lens may be",
+        ),
+    ],
+)
+def test_lengths_that_may_be_on_the_device_are_refused(
+    field: str, reason: str, tmp_path: Path
+) -> None:
+    [(refused, _)] = shifts(tmp_path / "t", LOOP, field)
+    assert refused.startswith(reason)
+
+
+def test_another_loop_is_not_meant(tmp_path: Path) -> None:
+    assert shifts(tmp_path / "t", LOOP.replace("input_ids[1:]", "input_ids[:-1]")) == []

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from specmap.codemap.remedy import Obligation
+from specmap.codemap.remedy import Layer, Obligation
 from specmap.fix.catalogue import CATALOGUE
 from specmap.fix.prove import difference, ledger
 from tests.live.environment import packages_of
@@ -17,6 +17,7 @@ pytestmark = pytest.mark.live
 BY_NAME = {r.name: r.obligation for r in CATALOGUE if r.obligation is not None}
 STATIC_COUNT, PACKED = BY_NAME["static-count"], BY_NAME["packed-tolist"]
 OBLIGATIONS = list(BY_NAME.values())
+WAITING = [r.obligation for r in CATALOGUE if r.obligation and Layer.LEDGER in r.layers]
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +43,7 @@ def test_tensors_of_two_dtypes_are_found() -> None:
     assert "differ" in difference(wrong)
 
 
-@pytest.mark.parametrize("obligation", OBLIGATIONS, ids=lambda obligation: obligation.new)
+@pytest.mark.parametrize("obligation", WAITING, ids=lambda obligation: obligation.new)
 def test_new_code_waits_less(obligation: Obligation) -> None:
     old, new, wrong = ledger(obligation)
     assert new < old
@@ -68,3 +69,12 @@ def test_a_new_way_to_wait_is_no_repair() -> None:
     assert ledger(wrong)[2] == (
         "the new code crosses in a new way on the emulated device: pageable-copy"
     )
+
+
+def test_a_shift_of_all_requests_waits_no_more_than_one_by_one() -> None:
+    assert ledger(BY_NAME["request-loop"])[:2] == (0, 0)
+
+
+def test_a_shift_by_wrong_lengths_is_found() -> None:
+    new = "rotate_segments_(x, lengths[::-1], last)"
+    assert "differ" in difference(replace(BY_NAME["request-loop"], new=new))

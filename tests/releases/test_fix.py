@@ -31,6 +31,7 @@ EAGLE = "sglang/srt/speculative/eagle_worker.py"
 INFO = "sglang/srt/speculative/eagle_info.py"
 MODEL_RUNNER = "sglang/srt/model_executor/model_runner.py"
 INFO_V2 = "sglang/srt/speculative/eagle_info_v2.py"
+MULTI = "sglang/srt/speculative/multi_layer_eagle_worker"
 NGRAM = "sglang/srt/speculative/ngram_info.py"
 
 
@@ -93,6 +94,15 @@ def test_a_count_that_something_changes_is_refused(statement: str, reason: str) 
     (found,) = (p for p in static_count.find(changed) if p.span == Span(INFO, 449, 449))
     assert reason in found.refused
     assert found.changes == ()
+
+
+def test_the_tokens_of_a_prefill_are_shifted_at_once_where_their_lengths_are_numbers() -> None:
+    proposal = at("0.5.9", "SPF208", INFO, 666)
+    after = applied(tree_of("0.5.9").text(INFO), proposal.changes, INFO)
+    shift = "rotate_segments_(batch.input_ids, batch.extend_lens, self.verified_id)\n\n    @class"
+    assert f"        {shift}" in after
+    for line in (634, 729):
+        assert "may be a tensor" in at("0.5.9", "SPF208", f"{MULTI}.py", line).refused
 
 
 def test_the_count_of_0_5_9_is_used_where_nothing_changes_it() -> None:

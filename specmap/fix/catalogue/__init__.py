@@ -15,6 +15,7 @@ from specmap.fix.catalogue import (
     mode_excluded,
     packed,
     pinned,
+    request_loop,
     static_count,
     truth_test,
     uncaptured,
@@ -37,6 +38,7 @@ CATALOGUE: tuple[Rewrite, ...] = (
     host_mirror.REWRITE,
     truth_test.REWRITE,
     host_flag.REWRITE,
+    request_loop.REWRITE,
     verify_tail.REWRITE,
     dropped_flag.REWRITE,
 )
