@@ -114,7 +114,7 @@ def uncaptured_mode(codemap: CodeMap, parameters: Mapping[str, object]) -> Itera
         elif phase.role == "target" and modes & verify & captured:
             plain = (modes | set(phase.stand_in_modes)) & decode
             verified = [entry for entry in stored if entry.mode in verify]
-            if plain:
+            if plain and not _has_another_runner(codemap, verified, plain):
                 key = _Uncaptured(tuple(sorted(plain)), tuple(verified), Confidence.LOW)
                 found.setdefault(key, []).append((worker, phase))
     for key, those in found.items():
@@ -142,6 +142,21 @@ def _captured(codemap: CodeMap, phase: Phase) -> list[CapturedMode]:
     modes = codemap.hazards.captured_modes
     own = [c for c in modes if c.runner in used]
     return own or [c for c in modes if lines.get(c.runner, set()) & used]
+
+
+def _has_another_runner(codemap: CodeMap, verified: list[CapturedMode], plain: set[str]) -> bool:
+    """Tell whether a runner for plain decoding is kept beside the one that verifies."""
+    verifying = {entry.runner for entry in verified}
+    decoding = {c.runner for c in codemap.hazards.captured_modes if c.mode in plain}
+    kept: dict[str, list[set[str]]] = {}
+    for attribute in codemap.attributes:
+        held = {kind for stored in attribute.assignments for kind in stored.types if kind}
+        kept.setdefault(attribute.name.rpartition(".")[0], []).append(held)
+    return any(
+        one & verifying and any(other & decoding for other in held if other is not one)
+        for held in kept.values()
+        for one in held
+    )
 
 
 def _uncaptured(what: _Uncaptured, where: list[tuple[Worker, Phase]]) -> Match:
