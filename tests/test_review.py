@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -141,8 +142,12 @@ def test_a_base_can_be_another_tree(fork: Path, tmp_path: Path) -> None:
 
 
 def test_a_base_that_is_not_there(fork: Path) -> None:
-    with pytest.raises(TargetError, match="git:nonsense: no such revision"):
+    with pytest.raises(TargetError, match="git:nonsense: no such revision in 'fork'; try git f"):
         review(base="nonsense")
+    shutil.rmtree(fork / ".git")
+    git(fork, "init", "--quiet")
+    with pytest.raises(TargetError, match="git:HEAD: no such revision in 'fork'; commit first"):
+        review(base="HEAD")
 
 
 def test_a_tree_can_lie_deeper_in_its_repository(

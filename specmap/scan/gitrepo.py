@@ -39,7 +39,8 @@ def commit_of(repository: Path, revision: str) -> str:
         else _git(repository, "rev-parse", "--verify", "--quiet", revision + "^{commit}")
     )
     if not commit:
-        raise TargetError(f"git:{revision}: no such revision in {repository.name!r}; try git fetch")
+        advice = "try git fetch" if _git(repository, "rev-list", "-1", "--all") else "commit first"
+        raise TargetError(f"git:{revision}: no such revision in {repository.name!r}; {advice}")
     return commit
 
 
