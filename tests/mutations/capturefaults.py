@@ -29,18 +29,28 @@ def captured_mode(release: Release, rng: random.Random) -> Iterator[Mutant]:
         for holder, _ in arm.chain
     }
     modes = release.codemap.hazards.captured_modes
+    known = _modes(release)
     for stored in modes:
         several = {m.mode for m in modes if m.runner == stored.runner} - {"DLLM_EXTEND"}
-        others = _OTHER_MODE.get(stored.mode)
+        # 0.5.23 has no DRAFT_EXTEND any more.
+        others = [mode for mode in _OTHER_MODE.get(stored.mode, ()) if mode in known]
         # Where a runner stores two modes, the first is for a server without speculation.
         first = len(several) > 1 and stored.mode == "DECODE"
-        if stored.runner not in runners or others is None or first:
+        if stored.runner not in runners or not others or first:
             continue
         mode = rng.choice(others)
         edit = Edit("value", stored.span.line, "capture_forward_mode", f"ForwardMode.{mode}")
         yield Mutant(
             "SPM107", stored.span.file, (edit,), "", f"{stored.mode} is captured as {mode}"
         )
+
+
+def _modes(release: Release) -> set[str]:
+    """The forward modes that a release has."""
+    tree = release.tree("sglang/srt/model_executor/forward_batch_info.py")
+    (enum,) = (n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "ForwardMode")
+    stored = [s for s in enum.body if isinstance(s, ast.Assign)]
+    return {t.id for s in stored for t in s.targets if isinstance(t, ast.Name)}
 
 
 def plain_decode(release: Release, rng: random.Random) -> Iterator[Mutant]:
