@@ -7,9 +7,10 @@ that nobody touched only repeats it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from specmap.codemap.condition import evaluate
 from specmap.codemap.finding import Finding, FindingStatus, LintReport, Match, Step, fingerprint
 from specmap.codemap.graph import CodeMap, Phase, Worker
 from specmap.codemap.rule import Confidence, Rule
@@ -19,6 +20,7 @@ from specmap.compare.renames import Renames
 from specmap.lint.detectors.selecting import DECODE_PHASES, clip, names, place
 from specmap.lint.engine import order
 from specmap.lint.hunks import Hunk, ReadText, hunks
+from specmap.scan.vocabulary import load_vocabulary
 
 # A call this many steps away from a decision is no part of it.
 _STEPS = 3
@@ -39,25 +41,30 @@ class Loss:
     @property
     def now(self) -> str:
         """The ways that are left, in words."""
-        kinds = {arm.kind for arm in self.is_.arms}
+        kinds = {arm.kind for arm in self.is_.arms} - {SinkKind.GRAPH}
         return " or ".join(kind.value for kind in SinkKind if kind in kinds)
 
 
 def lost(old: CodeMap, new: CodeMap, renames: Renames) -> list[Loss]:
-    """Return the decode phases that could replay a graph in ``old`` and cannot in ``new``."""
+    """Return the decode phases that could replay a graph in ``old`` and cannot in ``new``.
+
+    A graph that only a runner has which a setting swaps in is none that both could replay.
+    """
+    off = dict.fromkeys(load_vocabulary().swaps.values(), False)
     before = {renames.qualname(worker.name): worker for worker in old.workers}
     found = []
     for worker in new.workers:
         was = {p.name: p for p in before[worker.name].phases} if worker.name in before else {}
         for phase in worker.phases:
             if phase.name in was and phase.name in DECODE_PHASES and phase.arms:
-                if _replays(was[phase.name]) and not _replays(phase):
+                if _replays(was[phase.name], off) and not _replays(phase, off):
                     found.append(Loss(phase.name, was[phase.name], worker, phase))
     return found
 
 
-def _replays(phase: Phase) -> bool:
-    return any(arm.kind is SinkKind.GRAPH for arm in phase.arms)
+def _replays(phase: Phase, off: Mapping[str, bool]) -> bool:
+    graphs = (arm.condition for arm in phase.arms if arm.kind is SinkKind.GRAPH)
+    return any(evaluate(condition, off) is not False for condition in graphs)
 
 
 def with_losses(

@@ -13,12 +13,19 @@ from tests.review_tree import DRAFT, RUNNER, VERIFY, commit, edit, git, reposito
 
 MODEL_RUNNER = "sglang/srt/model_executor/model_runner.py"
 MODES = "sglang/srt/model_executor/forward_batch_info.py"
+WORKER = "sglang/srt/speculative/eagle_worker.py"
 GRAPHS = "sglang/srt/speculative/eagle_graphs.py"
 CAN_RUN = "        return forward_batch.batch_size <= self.max_bs\n"
 ASKED = "            and self.graph_runner.can_run(forward_batch)\n"
 INIT = "    def __init__(self, server_args, is_draft_worker: bool):\n"
 IDLE = "            or self == ForwardMode.IDLE"
 VERIFIED = f"            or self == ForwardMode.TARGET_VERIFY\n{IDLE}"
+
+IMPORTED = "from sglang.srt.model_executor.cuda_graph_runner import CudaGraphRunner\n"
+SWITCH = """
+    def apply_runtime_state(self, state):
+        self.target_worker.model_runner.graph_runner = CudaGraphRunner(state)
+"""
 
 
 @pytest.fixture
@@ -91,6 +98,20 @@ def test_one_finding_at_the_change_that_did_it(fork: Path, way: str) -> None:
     (finding,) = report.new
     assert finding.match.phases == ("verify",)
     assert {w.rpartition("::")[2] for w in finding.match.workers} == {"EAGLEWorker", "NGRAMWorker"}
+
+
+def test_a_runner_that_a_setting_swaps_in_is_no_replacement(fork: Path) -> None:
+    """With adaptive speculation, off by default, the worker stores other runners while it runs."""
+    worker = fork / "python" / WORKER
+    worker.write_text(f"{IMPORTED}{worker.read_text('utf-8')}{SWITCH}", "utf-8")
+    commit(fork, "adaptive speculation")
+    file, changes, at = INDIRECT["a changed default"]
+    edit(fork / "python", file, *changes)
+    report = reviewed()
+    assert new(report) == [("SPM003", file, line_of(fork, file, at))]
+    (finding,) = report.new
+    assert {w.rpartition("::")[2] for w in finding.match.workers} == {"EAGLEWorker", "NGRAMWorker"}
+    assert "(now eager)" in finding.match.message
 
 
 def test_what_repeats_it_at_untouched_lines_is_folded(fork: Path) -> None:
