@@ -8,8 +8,8 @@ batch shrinks while it runs. A wave may first tell the sleeping tracer something
 requests of the agent's socket), make a file (``flag``) or run under SGLang's own profiler
 (``profile``). With ``limit_s`` the engine is killed if the wave is not over by then. ``extra``
 holds any other server argument, ``optional`` such that not every release knows. The target has
-random weights; a STANDALONE draft has the target's weights with part of the vocabulary's output
-rows changed, so that it is right about some tokens and wrong about others. The result holds
+random weights; with STANDALONE, weights that make a long text of clear steps, and a draft that is
+right about some tokens and wrong about others. The result holds
 tokens, seconds and SGLang's own counts (``spec_verify_ct``, ``spec_accept_length``).
 """
 
@@ -68,7 +68,13 @@ def write_config(name: str, **changes: Any) -> Path:
 
 
 def write_checkpoints() -> tuple[Path, Path]:
-    """Write a target and a draft that agrees with it on part of the vocabulary."""
+    """Write a target and a draft that is wrong about a third of the tokens.
+
+    After each token comes the next one of a random cycle through the vocabulary: the output row
+    of a token is the embedding of the one before it. Random weights alone run into loops, in
+    which a draft is always right or always wrong, and their best two tokens are often equal in
+    bfloat16, so that rounding decides.
+    """
     target, draft = MODELS / "target-weights", MODELS / "draft-weights"
     if (draft / "model.safetensors").exists():
         return target, draft
@@ -77,16 +83,18 @@ def write_checkpoints() -> tuple[Path, Path]:
     from transformers import LlamaConfig, LlamaForCausalLM
 
     torch.manual_seed(1)
-    model = LlamaForCausalLM(LlamaConfig(**llama_config())).to(torch.bfloat16)
-    weights = {name: tensor.contiguous() for name, tensor in model.state_dict().items()}
-    for folder in (target, draft):
+    model = LlamaForCausalLM(LlamaConfig(**llama_config()))
+    embeddings, cycle = torch.randn(VOCABULARY, HIDDEN), torch.randperm(VOCABULARY)
+    head, wrong = torch.empty_like(embeddings), torch.randperm(VOCABULARY)[: VOCABULARY // 3]
+    head[cycle.roll(-1)] = embeddings[cycle]
+    drafted = head.clone()
+    drafted[wrong] = head[wrong.roll(1)]
+    weights = model.state_dict() | {"model.embed_tokens.weight": embeddings}
+    for folder, rows in ((target, head), (draft, drafted)):
         write_config(folder.name)
-        if folder is draft:
-            head = weights["lm_head.weight"].clone()
-            wrong = torch.randperm(VOCABULARY)[: VOCABULARY // 3]
-            head[wrong] = -head[wrong]
-            weights = weights | {"lm_head.weight": head}
-        save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+        whole = weights | {"lm_head.weight": rows}
+        kept = {name: tensor.to(torch.bfloat16).contiguous() for name, tensor in whole.items()}
+        save_file(kept, folder / "model.safetensors", metadata={"format": "pt"})
     return target, draft
 
 
