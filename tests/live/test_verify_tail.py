@@ -25,6 +25,7 @@ pytestmark = pytest.mark.live
 RELEASE = "0.5.9"
 OLD_WAY = "            accept_index_cpu = accept_index.tolist()\n"
 _ONE_AT_A_TIME = Lock()
+_KEPT: list[tempfile.TemporaryDirectory[str]] = []  # until the tests end
 
 
 @cache
@@ -32,7 +33,8 @@ def rewritten(only: bool) -> Path:
     """Return the folder of a tree with one wait; ``only``: the other way of the guard raises."""
     package = packages_of(RELEASE) / "sglang"
     report = fix_tree(Request(str(package), ("verify-tail",), unsafe=True)).report
-    folder = Path(tempfile.mkdtemp(prefix="specmap-tail-"))
+    _KEPT.append(tempfile.TemporaryDirectory(prefix="specmap-tail-"))
+    folder = Path(_KEPT[-1].name)
     shutil.copytree(package, folder / "sglang", ignore=shutil.ignore_patterns("__pycache__"))
     assert report.after
     for file, text in report.after.items():
