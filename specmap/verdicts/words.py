@@ -30,7 +30,8 @@ class VerdictWords:
     """What verdicts have to know by name. Tests are canonical source text.
 
     ``assumed`` and ``settled`` go by place and test. A place is a phase, a file in which the
-    test stands, both with a blank between them, or "" where any will do.
+    test stands, both with a blank between them, or "" where any will do. ``f(...)`` settles
+    every call of ``f``.
     ``sizes`` says how a test compares the batch with what was captured: ``at most`` or
     ``one of``. ``settled`` gives a test that needs a running server as another over the
     settings. ``reasons`` says what each assumption means, by key. ``limits`` are the settings
@@ -61,7 +62,8 @@ class VerdictWords:
         """Return the test of the settings that stands for a test of a file in a phase."""
         name = file.rpartition("/")[2]
         places = (f"{phase} {name}", phase, name, "")
-        found = (self.settled.get((place, test)) for place in places)
+        called = f"{test.partition('(')[0]}(...)"
+        found = (self.settled.get((place, text)) for text in (test, called) for place in places)
         return next((other for other in found if other is not None), None)
 
 

@@ -69,3 +69,13 @@ def test_a_test_may_mean_something_in_one_file_only(tmp_path: Path) -> None:
     assert words.settling("verify", "a.b", "sglang/srt/runner.py") is None
     assert words.settling("verify", "a.b", "sglang/srt/other.py") == "e.f"
     assert words.settling("draft", "a.b", "sglang/srt/elsewhere.py") == "g.h"
+
+
+def test_every_call_of_a_function_may_mean_one_thing(tmp_path: Path) -> None:
+    path = tmp_path / "vocabulary.toml"
+    text = (rules_folder() / "vocabulary.toml").read_text("utf-8")
+    path.write_text(text.replace("settled = [", 'settled = [\n  "a.b(...) := c.d", "a.b(x) := e",'))
+    words = load_words(path)
+    assert words.settling("verify", "a.b(1, c=f(2))") == "c.d"
+    assert words.settling("verify", "a.b(x)") == "e"
+    assert words.settling("verify", "a.bc(1)") is None
