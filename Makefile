@@ -7,7 +7,7 @@ WORKER ?= EAGLEWorker
 SPECMAP = $(VENV)/bin/specmap
 STAMP = $(VENV)/.installed
 
-.PHONY: demo docs env test tests-releases test-live test-page page lint types contracts check format scan-all bench-scan bench-lint bench-trace bench-ranks bench-report argument-history random-launches mutants clean
+.PHONY: demo docs env test tests-releases test-live rewritten test-page page lint types contracts check format scan-all bench-scan bench-lint bench-trace bench-ranks bench-report argument-history random-launches mutants clean
 
 # A fresh environment, then the code paths of one worker of a real release.
 demo:
@@ -29,6 +29,10 @@ tests-releases: $(STAMP)
 # Real SGLang workers on the CPU, in environments of their own (2 GB each, kept in the cache).
 test-live: $(STAMP)
 	$(VENV)/bin/pytest tests/live
+
+# Rewritten releases beside the published ones, every worker and page size; a quarter of an hour.
+rewritten: $(STAMP)
+	$(VENV)/bin/python -m tests.live.rewritten
 
 # Pages in a headless Chromium; Node, npm and Chromium are the system's.
 test-page: $(STAMP)

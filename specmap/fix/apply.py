@@ -19,6 +19,7 @@ from specmap.codemap.remedy import (
     Proposal,
     Rewrite,
 )
+from specmap.codemap.source import Span
 from specmap.codemap.verdict import PhaseName, Verdict
 from specmap.errors import SpecmapError
 from specmap.fix import syntax
@@ -57,6 +58,7 @@ class _Run:
     waiting: dict[Key, Attempt] = field(default_factory=dict)
     conflicts: dict[Key, Attempt] = field(default_factory=dict)
     gone: dict[Alike, set[int]] = field(default_factory=dict)
+    spans: dict[Key, Span] = field(default_factory=dict)
 
 
 def select(rewrites: Iterable[Rewrite], selectors: Sequence[str]) -> tuple[Rewrite, ...]:
@@ -142,13 +144,18 @@ def _taken(run: _Run, tree: Tree) -> list[Attempt]:
 
 
 def _numbered(run: _Run, proposals: Iterable[Proposal]) -> Iterator[Proposal]:
-    """Number those that read the same; the numbers of those that were made are taken."""
+    """Number those that read the same; the numbers of those that were made are taken.
+
+    A place keeps the lines where it was seen first, those of the untouched text.
+    """
     taken = {alike: set(numbers) for alike, numbers in run.gone.items()}
     for proposal in sorted(proposals, key=lambda p: (p.span, p.what)):
         numbers = taken.setdefault(proposal.alike, set())
         nth = next(n for n in count() if n not in numbers)
         numbers.add(nth)
-        yield replace(proposal, nth=nth)
+        numbered = replace(proposal, nth=nth)
+        span = run.spans.setdefault(numbered.key, numbered.span)
+        yield replace(numbered, span=span)
 
 
 def _judged(run: _Run, rewrite: Rewrite, proposal: Proposal) -> Attempt:

@@ -93,6 +93,22 @@ def test_places_that_read_the_same_are_told_apart(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_what_is_refused_below_a_change_keeps_its_line(tmp_path: Path) -> None:
+    def find(tree: Tree) -> Iterator[Proposal]:
+        line = tree.text(RUNNER).partition("self.graphs[bs].replay()")[0].count("\n") + 1
+        yield Proposal("B2", Span(RUNNER, line, line), f"{RUNNER}::x", "seen", refused="no")
+
+    longer = rewrite(
+        "A1", "raw_bs = forward_batch.batch_size", "raw_bs = (\n            1\n        )"
+    )
+    report = run(tmp_path / "t", longer, Rewrite("B2", "b", "A test", Safety.SAFE, find))
+    before = report.before[RUNNER].partition("self.graphs[bs].replay()")[0]
+    assert report.after[RUNNER].count("\n") == report.before[RUNNER].count("\n") + 2
+    assert [a.proposal.span.line for a in report.attempts if a.rewrite.id == "B2"] == [
+        before.count("\n") + 1
+    ]
+
+
 def test_a_rewrite_that_leaves_a_name_unbound_fails_and_changes_nothing(tmp_path: Path) -> None:
     report = run(tmp_path / "t", rewrite("A1", "raw_bs = forward_batch.batch_size", "pass"))
     assert [a.outcome for a in report.attempts] == [Outcome.FAILED]
