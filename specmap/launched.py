@@ -194,7 +194,7 @@ def ready(codemap: CodeMap, library: Library, vocabulary: Vocabulary, launch: La
     from specmap.scan.launch.declared import read as read_declared
     from specmap.scan.launch.evaluator import Evaluator
     from specmap.verdicts.assuming import assumed_models, with_plain_models
-    from specmap.verdicts.outcome import Question
+    from specmap.verdicts.outcome import Question, at_load
     from specmap.verdicts.truths import read_batch
     from specmap.verdicts.words import load_words
 
@@ -215,7 +215,7 @@ def ready(codemap: CodeMap, library: Library, vocabulary: Vocabulary, launch: La
     sure = fresh(stated) if models else evaluator
     question = Question(
         command=command.argv,
-        batch=batch,
+        batch=at_load(batch, launch.concurrency, evaluator),
         concurrency=launch.concurrency,
         expected=expected,
         least=least_captured(evaluator, inputs, fresh),

@@ -162,8 +162,9 @@ class Outcome:
     """Everything that one launch command makes of a tree.
 
     ``workers`` holds the one that runs, or the candidates; none when the server refuses to
-    start or does not speculate. ``batch_size`` is what the caller asked for. ``partial`` says
-    which modules the map lacks, "" for a whole one.
+    start or does not speculate. ``batch_size`` is what the caller asked for, or the steady
+    batch of the concurrency asked about. ``partial`` says which modules the map lacks, ""
+    for a whole one.
     """
 
     target: str

@@ -30,7 +30,8 @@ from specmap.verdicts.workers import passed_over, select
 class Question:
     """What is asked about a launch besides its settings.
 
-    ``least`` are batch sizes that are captured whatever is not known about the machine.
+    ``least`` are batch sizes that are captured whatever is not known about the machine. A
+    ``concurrency`` asks about the batch of a steady load, where ``batch`` names no size.
     """
 
     command: tuple[str, ...] = ()
@@ -47,7 +48,8 @@ def judge(
     """Return what a launch makes of a tree."""
     facts = evaluator.facts()
     captured = _captured(evaluator, facts, words, question)
-    court = _court(evaluator, words, question.batch, captured)
+    batch = at_load(question.batch, question.concurrency, evaluator)
+    court = _court(evaluator, words, batch, captured)
     truths = court.truths
     refused = facts.refused
     workers = () if refused is not None else select(codemap, court)
@@ -61,7 +63,7 @@ def judge(
         release=codemap.release,
         platform=codemap.platform,
         command=question.command,
-        batch_size=question.batch.size,
+        batch_size=batch.size,
         refusal=refused,
         may_refuse=tuple(r for r in facts.refusals if not r.certain),
         workers=workers,
@@ -80,6 +82,13 @@ def _replays(phase: PhaseOutcome) -> bool:
     return any(r.verdict in (Verdict.GRAPH, Verdict.UNKNOWN) for r in phase.ranges) and (
         phase.name in CYCLE
     )
+
+
+def at_load(batch: Batch, concurrency: int | None, evaluator: Evaluator) -> Batch:
+    """Return the batch of a steady load, where the caller names no batch size."""
+    if batch.size is not None or concurrency is None:
+        return batch
+    return replace(batch, size=_steady(concurrency, evaluator.pool_range()))
 
 
 def court_of(

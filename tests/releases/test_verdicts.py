@@ -253,6 +253,18 @@ def test_user_report_3_a_copied_limit() -> None:
     assert any("20 * 32 = 640 tokens" in message for message in widths)
 
 
+def test_a_concurrency_asks_about_its_steady_batch() -> None:
+    values = {**TRITON, "cuda_graph_max_bs": 2}
+    found = outcome("0.5.12", values, concurrency=4)
+    assert found.batch_size == 4
+    assert verdicts(found) == ALL_EAGER
+    assert phase(found, "verify").ranges[0].last == 2
+    assert verdicts(outcome("0.5.12", values, concurrency=2)) == ALL_GRAPH
+    assert verdicts(outcome("0.5.12", values, batch="bs=2", concurrency=4)) == ALL_GRAPH
+    admitted = outcome("0.5.12", {**TRITON, "max_running_requests": 4}, concurrency=9)
+    assert admitted.batch_size == 4
+
+
 def test_user_report_11_sizes_count_requests() -> None:
     """Tokens of a verify step do not count against the captured sizes, requests do."""
     found = outcome("0.5.12", {**TRITON, "max_running_requests": 16})
