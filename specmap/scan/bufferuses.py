@@ -161,6 +161,7 @@ class _Body:
         self._role = role
         self._nodes = [n for n in nodes_in(node) if id(n) not in skip]
         self._env = _bindings(function)
+        self._elements = _elements(function)
         called = {id(n.func) for n in self._nodes if isinstance(n, ast.Call)}
         self._called = called
 
@@ -219,6 +220,8 @@ class _Body:
             node = self._env[node.id]
         if isinstance(node, ast.Call) and last_name(node.func) == "tensor" and node.args:
             node = node.args[0]
+            if isinstance(node, ast.Name):
+                node = self._elements.get(node.id, node)
             node = node.left if isinstance(node, ast.BinOp) else node
             if isinstance(node, ast.List) and node.elts:
                 node = node.elts[0]
@@ -266,6 +269,24 @@ def _bindings(function: FunctionInfo) -> dict[str, ast.expr]:
                     again.add(target.id)
                 found.setdefault(target.id, statement.value)
     return {name: value for name, value in found.items() if name not in again}
+
+
+def _elements(function: FunctionInfo) -> dict[str, ast.expr]:
+    """What the lists of a local name hold, where all hold the same: ``[x] * n`` and ``[x]``."""
+    bound: dict[str, list[ast.expr]] = {}
+    for statement in function.facts.assigns:
+        for target in statement.targets:
+            none = isinstance(statement.value, ast.Constant) and statement.value.value is None
+            if isinstance(target, ast.Name) and not none:
+                value = statement.value
+                value = value.left if isinstance(value, ast.BinOp) else value
+                bound.setdefault(target.id, []).append(value)
+    found = {}
+    for name, values in bound.items():
+        lists = [v for v in values if isinstance(v, ast.List) and len(v.elts) == 1]
+        if len(lists) == len(values) and len({ast.unparse(v) for v in lists}) == 1:
+            found[name] = lists[0].elts[0]
+    return found
 
 
 def _root(node: ast.expr) -> str:

@@ -107,9 +107,13 @@ def uncaptured_mode(codemap: CodeMap, parameters: Mapping[str, object]) -> Itera
         modes = set(phase.forward_modes)
         stored = _captured(codemap, phase)
         captured = {entry.mode for entry in stored}
-        if captured and modes and not modes & captured:
-            key = _Uncaptured(tuple(sorted(modes)), tuple(stored), Confidence.MEDIUM)
-            found.setdefault(key, []).append((worker, phase))
+        # Another runner may replay the phase too: each has to capture what it is given.
+        by_runner = {e.runner: tuple(o for o in stored if o.runner == e.runner) for e in stored}
+        strange = [own for own in by_runner.values() if not modes & {entry.mode for entry in own}]
+        if modes and strange:
+            for own in strange:
+                key = _Uncaptured(tuple(sorted(modes)), own, Confidence.MEDIUM)
+                found.setdefault(key, []).append((worker, phase))
         # A runner stores the mode of plain decoding first, and replaces it where it verifies.
         elif phase.role == "target" and modes & verify & captured:
             plain = (modes | set(phase.stand_in_modes)) & decode
