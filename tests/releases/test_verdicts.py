@@ -92,6 +92,14 @@ def test_target_prefill_by_the_hidden_states_it_asks_for_0_5_12(
     assert phase(outcome("0.5.12", values), "target_prefill").verdict is verdict
 
 
+def test_target_prefill_of_a_breakable_graph_0_5_12() -> None:
+    """breakable_cuda_graph_runner.py:389: the layers are replayed, the logits are eager."""
+    found = phase(
+        outcome("0.5.12", {**TRITON, "enable_breakable_cuda_graph": True}), "target_prefill"
+    )
+    assert found.verdict is Verdict.PIECEWISE
+
+
 def test_target_prefill_of_a_breakable_graph_0_5_16() -> None:
     """prefill_cuda_graph_runner.py:203 captures what an EAGLE target asks for."""
     assert phase(outcome("0.5.16", TRITON), "target_prefill").verdict is not Verdict.EAGER
