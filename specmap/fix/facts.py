@@ -297,6 +297,9 @@ class Facts:
         if isinstance(function, ast.Name) and function.id == "bool" and len(node.args) == 1:
             return self._truth(node.args[0], scope)
         if isinstance(function, ast.Name) and not node.args:
+            bound = scope.binding(function.id)
+            if bound is not None:
+                return self._truth(_asked(bound), deeper(scope))
             return self._on_platform(function.id)
         if not isinstance(function, ast.Attribute):
             return None
@@ -369,3 +372,10 @@ class Facts:
             except (SyntaxError, ValueError):
                 self._modules[file] = ast.Module([], [])
         return self._modules[file]
+
+
+def _asked(bound: ast.expr) -> ast.expr:
+    """Return the call of what a name is bound to: a method, or one of two."""
+    if isinstance(bound, ast.IfExp):
+        return ast.IfExp(bound.test, _asked(bound.body), _asked(bound.orelse))
+    return ast.Call(bound, [], [])

@@ -184,6 +184,15 @@ def test_a_number_that_is_none_for_verify_goes_with_the_term_that_it_guards(tmp_
     assert "recorded" not in report.after[RUNNER]
 
 
+def test_a_mode_test_that_is_handed_on_keeps_prefill_out_too(tmp_path: Path) -> None:
+    handed = "        mode_check = forward_batch.forward_mode.is_cuda_graph\n"
+    asked = DECISION.replace("forward_batch.forward_mode.is_cuda_graph()", "mode_check()")
+    changes = ((RUNNER, f"        {FITS}", WIDTH), (MODEL_RUNNER, DECISION, handed + asked))
+    report = run(fork(tmp_path / "fork", changes))
+    assert [a.rewrite.id for a in report.applied] == ["SPF101"]
+    assert f"        {FITS}" in report.after[RUNNER]
+
+
 @pytest.mark.parametrize(
     "body",
     [
