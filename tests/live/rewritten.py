@@ -91,6 +91,8 @@ def main() -> int:
             return made
 
         runs = Runs(checkpoints, folder_of, trees)
+        for release in RELEASES:
+            runs.start(GREEDY[release])
         for job in MATRIX.values():
             for kind in (RELEASED, REWRITTEN):
                 runs.start(replace(job, tree=kind))
