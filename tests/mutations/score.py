@@ -130,8 +130,8 @@ def batches(release: Release, mutants: Iterable[Mutant]) -> list[list[Mutant]]:
         if cutting:
             places = {mutant.file}
         # A loss has one cause: two faults that lose the same phase stand in two trees.
-        if mutant.rule == GRAPH_LOST:
-            places.add(mutant.rule)
+        if mutant.rule in (GRAPH_LOST, "SPM106"):
+            places.add(GRAPH_LOST)
         tree = next((t for t in trees if t[0] is cutting and not t[1] & places), None)
         if tree is None:
             tree = (cutting, set(), [])
