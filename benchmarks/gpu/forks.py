@@ -55,7 +55,8 @@ class Fork:
     def __init__(self, case: dict[str, Any], folder: Path, told: dict[str, str]) -> None:
         """Start it; it is up once :meth:`answer` has returned its first line."""
         self.case, self.name, self.fate = case, str(case["name"]), ""
-        self.log, self.start_s, self._held = folder.parent / f"{self.name}.log", 0.0, b""
+        self.log, self._held = folder.parent / f"{self.name}.log", b""
+        self.start_s = self.turn_s = 0.0
         folder.mkdir(parents=True, exist_ok=True)
         place = folder / "case.json"
         place.write_text(json.dumps(case), "utf-8")
@@ -182,8 +183,19 @@ class Turns:
             alive = self.alive
             first = number % len(alive) if alive else 0
             for fork in alive[first:] + alive[:first]:
-                if number < fork.case.get("rounds", self.plan["rounds"]):
+                if self.takes_part(fork, number):
+                    start = time.monotonic()
                     self.wave(fork, "measured", size, tokens, number)
+                    fork.turn_s = max(fork.turn_s, time.monotonic() - start)
+
+    def takes_part(self, fork: Fork, number: int) -> bool:
+        """Tell whether an engine is measured in a round."""
+        return number < int(fork.case.get("rounds", self.plan["rounds"]))
+
+    def needed_s(self, number: int) -> float:
+        """Return what a round will take, from the longest turns so far."""
+        turns = [fork.turn_s for fork in self.alive if self.takes_part(fork, number)]
+        return sum(turns) * len(self.plan["measured"])
 
     def trace(self) -> None:
         """Arm the tracer of each engine for one wave."""
@@ -253,15 +265,12 @@ def run(
                 for fork in turns.alive:
                     turns.wave(fork, kind, size, tokens)
         turns.write()
-        last_s = 0.0
         for number in range(plan["rounds"]):
             reserve_s = TRACE_TURN_S * len(turns.alive) + PACKING_S
-            if until - time.monotonic() < 1.2 * last_s + reserve_s:
+            if until - time.monotonic() < turns.needed_s(number) + reserve_s:
                 print(f"no time for round {number} of {plan['rounds']}", flush=True)
                 break
-            start = time.monotonic()
             turns.measure(number)
-            last_s = time.monotonic() - start
             turns.write()
         turns.trace()
     finally:
