@@ -29,15 +29,15 @@ def choose(items: Sequence[Mapping[str, Any]], names: TraceNames) -> Mapping[str
     """Return the reason that says most: of the first decision, and no mere test of the mode.
 
     A conjunct that is itself a call comes last: what it called said why. ``inside`` is the
-    method that an item was found in: a runner that was asked and of whose own tests none
-    failed was overruled, and what other runners said after that is beside the point.
+    method that an item was found in: where none is from the method that was called, the call
+    is all that is known, and what other runners said after it is beside the point.
     """
     answered = {item.get("inside") for item in items}
 
     def weakness(item: Mapping[str, Any]) -> tuple[bool, bool]:
         asked = _asked(item) if item.get("call") else ""
-        overruled = asked in names.decisions and asked not in answered
-        return _is_mode_test(item, names), bool(item.get("call")) and not overruled
+        explained = not asked or asked in answered
+        return _is_mode_test(item, names), bool(item.get("call")) and explained
 
     return min(items, key=weakness, default=None)
 
