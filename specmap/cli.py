@@ -215,7 +215,10 @@ def _options(workers: tuple[str, ...], phases: tuple[str, ...], to_stdout: bool)
 
 
 def _width(watched: bool) -> int:
-    return shutil.get_terminal_size((100, 24)).columns if watched else _PLAIN_WIDTH
+    if watched:
+        return shutil.get_terminal_size((100, 24)).columns
+    columns = os.environ.get("COLUMNS", "")
+    return int(columns) if columns.isdecimal() and int(columns) else _PLAIN_WIDTH
 
 
 def _color(watched: bool) -> bool:

@@ -180,6 +180,8 @@ def explain(rule: str) -> Shown:
     found = known.get(rule) or known.get(rule.upper())
     if found is None:
         hint = meant(rule, known, "'specmap rules' lists them")
+        if rule.upper().startswith("SPF"):
+            hint = f"a rewrite is explained by 'specmap fix --explain {rule.upper()}', or 'all'"
         raise SpecmapError(f"no rule {rule!r}; {hint}")
     return Shown(render_rule(found))
 

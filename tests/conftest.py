@@ -19,6 +19,12 @@ def garbage_collection() -> Iterator[None]:
     gc.enable()
 
 
+@pytest.fixture(autouse=True)
+def no_width_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Outputs are compared as they are in a pipe, whatever the terminal of who tests."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     """Run a command line in a folder with two trees; return exit code, output and errors."""

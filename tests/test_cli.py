@@ -275,3 +275,12 @@ def test_a_terminal_without_unicode() -> None:
     result = piped(subprocess.PIPE, PYTHONIOENCODING="ascii")
     assert (result.returncode, result.stderr) == (0, b"")
     assert result.stdout.isascii()
+
+
+def test_a_pipe_is_as_wide_as_the_caller_says(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """COLUMNS is POSIX's word for it; without it nothing wraps, so that lines can be searched."""
+    tree = ("scan", "--platform", "cuda")
+    free = max(map(len, run(*tree).out.splitlines()))
+    monkeypatch.setenv("COLUMNS", "80")
+    narrow = max(map(len, run(*tree).out.splitlines()))
+    assert narrow <= 80 < free

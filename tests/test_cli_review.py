@@ -70,6 +70,7 @@ def test_update_baseline_writes_and_accepts(run: Run) -> None:
         (("lint", "bad", "--base", "nonsense"), "git:nonsense: "),
         (("lint", "bad", "--baseline", "none.json"), "cannot read the baseline 'none.json'"),
         (("explain", "host-sync-on-cycl"), "did you mean host-sync-on-cycle"),
+        (("explain", "spf101"), "a rewrite is explained by 'specmap fix --explain SPF101'"),
         (("diff", "bad", "nowhere"), "'nowhere': no such folder"),
     ],
 )
