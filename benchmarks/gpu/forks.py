@@ -44,7 +44,7 @@ from benchmarks.gpu.trees import copy_tree  # noqa: E402
 
 WORK = Path("/tmp/specmap-forks")
 SITE = Path("/tmp/site")
-TRACE_TURN_S, PACKING_S = 4.0, 15.0
+TRACE_TURN_S, PACKING_S, LAST_WORDS_S = 4.0, 15.0, 5.0
 DISARM = {"do": "disarm"}
 ERROR = re.compile(r"^\w*(Error|Exception)\b")
 
@@ -88,6 +88,8 @@ class Fork:
                 self.lose(f"no answer in {limit_s:.0f} s")
                 return None
             if not (read := os.read(self.answers, 1 << 16)):
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self.process.wait(LAST_WORDS_S)
                 self.lose("died")
                 return None
             self._held += read

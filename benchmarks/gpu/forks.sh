@@ -12,6 +12,9 @@ set -euo pipefail
   exit 2
 }
 plan="$1" packed="$2" limit_s="${3:-500}"
+for file in "$plan" "$packed/site.tar.xz"; do
+  [ -f "$file" ] || { echo "forks.sh: no $file; pack_runtime.py and forks.py pack make the folder" >&2; exit 2; }
+done
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 python="${PYTHON:-python3}"
 out="$(mkdir -p "${OUT:-output/forks}" && cd "${OUT:-output/forks}" && pwd)"

@@ -121,6 +121,8 @@ def run(release: str, gpus: int, plan: Path, agent: Path, out: Path, seconds: fl
                     (place / "plan.json").write_bytes(plan.read_bytes())
         case["limit_s"] = min(case["limit_s"], left)
         print(run_case(case, RUNS, plan, agent, LOGS), flush=True)
+    if not any(RUNS.glob("*/result.json")):
+        sys.exit(f"no engine came to its end; their logs are in {LOGS}")
     text = table(RUNS)
     print(text)
     (out / f"tp{gpus}-{release}.txt").write_text(text, "utf-8")
@@ -146,6 +148,8 @@ def main(verb: str, *words: str) -> None:
     elif verb == "show":
         show(words[0], int(words[1]))
     elif verb == "table":
+        if not Path(words[0]).is_dir():
+            sys.exit(f"{words[0]}: no such folder; unpack the runs first")
         print(table(Path(words[0])))
     else:
         release, gpus, place, agent, out, seconds = words

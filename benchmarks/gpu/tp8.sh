@@ -48,6 +48,7 @@ if [ -z "$gpus" ]; then
     gpus=8
   fi
 fi
+[[ "$gpus" =~ ^[0-9]+$ ]] || fail "GPUS=$gpus is no number"
 [ "$gpus" -le 8 ] || gpus=8
 [ "$gpus" -ge 2 ] || fail "tensor parallelism needs two GPUs, there is $gpus"
 
@@ -55,7 +56,7 @@ if [ "$verb" = dry-run ]; then
   exec "$python" "$here/tp8.py" show "$release" "$gpus"
 fi
 
-mkdir -p "$out"
+mkdir -p "$out" 2>/dev/null && [ -w "$out" ] || fail "cannot write to $out; OUT names another folder"
 if [ -n "$packed" ]; then
   plan="$packed/plan-$release.json"
   [ -f "$plan" ] || fail "no $plan; tp8.sh --pack $release $packed makes it"

@@ -147,7 +147,7 @@ def test_what_dies_or_never_starts_does_not_stop_the_others(tmp_path: Path) -> N
     ]
     plan = {
         "warm_up": 2, "checked": [[2, 20]], "measured": [[2, 20]], "rounds": 3,
-        "traced": [1, 2], "start_s": 4, "turn_s": 20, "variants": variants,
+        "traced": [1, 2], "start_s": 12, "turn_s": 20, "variants": variants,
     }  # fmt: skip
     out = tmp_path / "out"
     text = run(plan, tmp_path, tmp_path, out, tmp_path / "work", 120)
@@ -158,6 +158,6 @@ def test_what_dies_or_never_starts_does_not_stop_the_others(tmp_path: Path) -> N
               for n in range(3)]  # fmt: skip
     assert rounds == [["base", "dies", "last"], ["last", "base"], ["base", "last"]]
     assert "dies was lost: died: a stand-in died, as it was told to" in text
-    assert "never was lost: not up in 4 s: it printed nothing" in text
+    assert "never was lost: not up in 12 s: it printed nothing" in text
     assert (out / "table.txt").read_text() == f"{text}\n"
     assert (out / "runs.tar.xz").exists()
