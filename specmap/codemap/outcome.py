@@ -61,11 +61,11 @@ class PhaseOutcome:
     """How one phase ends under a launch.
 
     ``verdict`` is that of the batch size asked for, else that of a batch of one. ``ranges``
-    says it for every size that can run. ``deciding`` holds the tests that decide, the first
-    one first; ``open_terms`` those that would settle an unknown verdict. ``backend`` is the
-    attention backend that the phase uses, where it is known. ``could_replay`` says that the
-    worker has a graph for this phase. ``assumed``: without what is assumed of the model the
-    verdict is UNKNOWN.
+    says it for every size that can run; for all sizes where a larger one is asked for.
+    ``deciding`` holds the tests that decide, the first one first; ``open_terms`` those that
+    would settle an unknown verdict. ``backend`` is the attention backend that the phase uses,
+    where it is known. ``could_replay`` says that the worker has a graph for this phase.
+    ``assumed``: without what is assumed of the model the verdict is UNKNOWN.
     """
 
     name: PhaseName

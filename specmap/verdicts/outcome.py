@@ -57,7 +57,7 @@ def judge(
     if workers and not any(_replays(phase) for w in workers for phase in w.phases):
         captured = replace(captured, sizes=(), least=(), share=None)
     over = () if refused is not None else passed_over(codemap, court, words.switches)
-    found = () if refused else concerns(facts, captured, workers, over, words.switches)
+    found = () if refused else concerns(facts, captured, workers, over, words.switches, batch.size)
     return Outcome(
         target=codemap.target,
         release=codemap.release,

@@ -104,11 +104,9 @@ class Judge:
         how = {text: kind for text, kind in tested.items() if kind is not None}
         found: list[BatchRange] = []
         seen: dict[tuple[bool | None, ...], Verdict] = {}
-        steps = self.sizes.steps(self.top) if how else (1,)
-        asked = self.truths.batch.size
-        if how and asked is not None:
-            steps = tuple(sorted({*steps, asked, asked + 1}))
-        for size in steps:
+        above = self.top is not None and (self.truths.batch.size or 1) > self.top
+        last = None if above else self.top
+        for size in self.sizes.steps(last) if how else (1,):
             answers = tuple(self.sizes.holds(kind, size) for kind in how.values())
             if answers not in seen:
                 seen[answers] = self._verdict(left, size)
@@ -118,9 +116,7 @@ class Judge:
             if found:
                 found[-1] = replace(found[-1], last=size - 1)
             found.append(BatchRange(size, None, verdict))
-        if self.top is not None and found and found[-1].first <= self.top:
-            found[-1] = replace(found[-1], last=self.top)
-        return tuple(found)
+        return (*found[:-1], replace(found[-1], last=last)) if found else ()
 
     def _verdict(self, left: dict[SinkKind, Condition], size: int) -> Verdict:
         def value(atom: Atom) -> bool | None:

@@ -17,9 +17,11 @@ def concerns(
     workers: Sequence[WorkerOutcome],
     over: Sequence[PassedOver],
     switches: Sequence[str],
+    size: int | None = None,
 ) -> tuple[Concern, ...]:
-    """Return the findings before a start, most important first."""
+    """Return the findings before a start, most important first; ``size`` is the batch asked for."""
     found = [
+        *_not_admitted(captured, size),
         *_admission(captured, workers),
         *_concurrency(captured),
         *_fallbacks(over),
@@ -67,6 +69,19 @@ def _admission(captured: Captured, workers: Sequence[WorkerOutcome]) -> Iterator
         f"{_above(workers)}",
         None,
         True,
+    )
+
+
+def _not_admitted(captured: Captured, size: int | None) -> Iterator[Concern]:
+    most = captured.admitted[1]
+    if size is None or most is None or size <= most:
+        return
+    few = f"{most} request{' is' if most == 1 else 's are'}"
+    yield Concern(
+        "batch-above-admission",
+        f"at most {few} admitted: a batch of {size} does not run",
+        None,
+        False,
     )
 
 

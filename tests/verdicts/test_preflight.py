@@ -32,10 +32,14 @@ def worker(**ends: Verdict) -> WorkerOutcome:
 
 
 def found(
-    captured: Captured, *workers: WorkerOutcome, held: LaunchFacts | None = None
+    captured: Captured,
+    *workers: WorkerOutcome,
+    held: LaunchFacts | None = None,
+    size: int | None = None,
 ) -> dict[str, Concern]:
     switches = ("disable_overlap_schedule",)
-    return {c.kind: c for c in concerns(held or facts(), captured, workers, (), switches)}
+    made = concerns(held or facts(), captured, workers, (), switches, size)
+    return {c.kind: c for c in made}
 
 
 def test_more_admitted_than_captured() -> None:
@@ -62,6 +66,15 @@ def test_the_range_of_what_is_admitted() -> None:
     concern = found(Captured((32,), (32,), (), (2048, 4096), None))["admission-above-capture"]
     assert concern.message.startswith("admission 2048 to 4096 > largest captured bs 32 (64x)")
     assert concern.message.endswith("every decode pass runs eager")
+
+
+def test_a_batch_above_what_is_admitted() -> None:
+    captured = Captured((1, 2), (1, 2), (), (2, 2), None)
+    concern = found(captured, size=3)["batch-above-admission"]
+    assert not concern.failing
+    assert concern.message.startswith("at most 2 requests are admitted: a batch of 3 does not run")
+    assert found(captured, size=2) == {}
+    assert found(Captured((1, 2), (1, 2), (), (2, None), None), size=3) == {}
 
 
 def test_a_load_that_never_fits() -> None:

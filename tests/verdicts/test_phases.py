@@ -1,0 +1,72 @@
+"""Ranges of batch sizes agree with the verdict at each size, whatever size is asked for."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import pytest
+
+from specmap.codemap.condition import AtomKind, leaf, negate
+from specmap.codemap.graph import Arm, Phase
+from specmap.codemap.outcome import PhaseOutcome
+from specmap.codemap.source import Span
+from specmap.codemap.verdict import PhaseName, SinkKind, Verdict
+from specmap.scan.launch.evaluator import Evaluator
+from specmap.verdicts.phases import Judge
+from specmap.verdicts.sizes import Sizes
+from specmap.verdicts.truths import Batch, Truths
+from specmap.verdicts.words import load_words
+
+SPAN = Span("sglang/srt/speculative/eagle_worker.py", 1, 2)
+AT_MOST, ONE_OF = "cuda_graph_bs <= self.max_bs", "cuda_graph_bs in self.graphs"
+
+
+def judged(text: str, sizes: Sizes, top: int | None, size: int | None) -> PhaseOutcome:
+    """Return how a phase ends that replays exactly if one test of the batch size holds."""
+    test = leaf(text, AtomKind.BATCH, SPAN)
+    arms = (
+        Arm("replay", SinkKind.GRAPH, test, ()),
+        Arm("forward", SinkKind.EAGER, negate(test), ()),
+    )
+    phase = Phase(PhaseName.VERIFY, "target", (), SPAN, "", arms, test, None)
+    nothing = cast(Evaluator, None)  # a test of the batch size asks no setting
+    truths = Truths(nothing, load_words(), Batch(size, {}))
+    return Judge(truths, sizes, top).phase(phase)
+
+
+def at(outcome: PhaseOutcome, size: int) -> list[Verdict]:
+    return [
+        part.verdict
+        for part in outcome.ranges
+        if part.first <= size and (part.last is None or size <= part.last)
+    ]
+
+
+@pytest.mark.parametrize("text", [AT_MOST, ONE_OF])
+@pytest.mark.parametrize("captured", [(), (1, 2), (1, 2, 4), (8,), (1, 2, 4, 8, 16)])
+@pytest.mark.parametrize("top", [*range(1, 9), None])
+def test_ranges_agree_with_each_single_size(
+    text: str, captured: tuple[int, ...], top: int | None
+) -> None:
+    for asked in range(1, 13):
+        outcome = judged(text, Sizes(captured), top, asked)
+        for size in range(1, 13):
+            held = size in captured if text == ONE_OF else size <= max(captured, default=0)
+            wanted = Verdict.GRAPH if held else Verdict.EAGER
+            if size == asked:
+                assert outcome.verdict is wanted
+            runs = top is None or size <= max(top, 0 if asked <= top else size)
+            assert at(outcome, size) == ([wanted] if runs else []), (asked, size)
+
+
+@pytest.mark.parametrize("asked", [3, 4, 12])
+def test_the_edge_is_that_of_the_captured_sizes(asked: int) -> None:
+    outcome = judged(AT_MOST, Sizes((1, 2)), 2, asked)
+    shown = [(part.first, part.last, part.verdict) for part in outcome.ranges]
+    assert shown == [(1, 2, Verdict.GRAPH), (3, None, Verdict.EAGER)]
+
+
+def test_what_can_run_ends_the_ranges() -> None:
+    parts = judged(AT_MOST, Sizes((1, 2)), 8, None).ranges
+    assert [(part.first, part.last) for part in parts] == [(1, 2), (3, 8)]
+    assert [(p.first, p.last) for p in judged(AT_MOST, Sizes((1, 2)), 2, 2).ranges] == [(1, 2)]
