@@ -36,6 +36,11 @@ def load_plan(folder: Path) -> WrapPlan:
         raise TraceError(
             f"{str(folder)!r} is no run: it has no {PLAN}; name the folder that the trace wrote"
         ) from None
+    except NotADirectoryError:
+        raise TraceError(
+            f"{str(folder)!r} is a file, not the folder of a run; a server's log is read by "
+            "'specmap scan --args-file'"
+        ) from None
     except OSError as error:
         raise TraceError(f"{str(folder / PLAN)!r}: {error.strerror or error}") from None
     return from_json(text, PLAN)

@@ -277,6 +277,13 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path: Path, content: str | None,
         load_plan(tmp_path)
 
 
+def test_a_log_in_place_of_a_folder_is_told_where_it_is_read(tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    log.write_text("server_args=ServerArgs(tp_size=1)\n", "utf-8")
+    with pytest.raises(TraceError, match=r"is a file, not the folder of a run; .* scan --args-fi"):
+        load_plan(log)
+
+
 def test_reading_while_it_is_written_ends_at_the_same_figures(tmp_path: Path) -> None:
     rank = Rank()
     for number in range(300):
