@@ -7,6 +7,7 @@ from dataclasses import replace
 from specmap.codemap.condition import Atom, Condition, any_of, atoms_of
 from specmap.codemap.graph import Phase
 from specmap.codemap.outcome import BatchRange, PhaseOutcome, TermSource, TermValue
+from specmap.codemap.source import file_of, qualname_of
 from specmap.codemap.verdict import SinkKind, Verdict
 from specmap.verdicts.settling import deciding, ended, open_atoms, residual, settled
 from specmap.verdicts.sizes import Sizes
@@ -41,7 +42,7 @@ class Judge:
             holder=phase.holder,
             span=phase.span,
             could_replay=any(arm.kind is not SinkKind.EAGER for arm in phase.arms),
-            note=phase.note,
+            note=phase.note or _without_graph(phase),
         )
         if not phase.arms:
             return replace(made, verdict=phase.verdict or Verdict.UNKNOWN)
@@ -161,6 +162,15 @@ class Judge:
 
 def _condition(phase: Phase, kind: SinkKind) -> Condition:
     return any_of(*(arm.condition for arm in phase.arms if arm.kind is kind))
+
+
+def _without_graph(phase: Phase) -> str:
+    """Say where a phase ends whose arms are all eager, "" for any other."""
+    if any(arm.kind is not SinkKind.EAGER for arm in phase.arms):
+        return ""
+    ends = dict.fromkeys(arm.chain[-1] for arm in phase.arms if arm.chain)
+    places = [f"{qualname_of(name)} ({file_of(name)}:{line})" for name, line in ends]
+    return f"no graph of its own: ends eager in {', '.join(places)}" if places else ""
 
 
 def _at(ranges: tuple[BatchRange, ...], size: int) -> Verdict:

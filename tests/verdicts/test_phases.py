@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from specmap.codemap.condition import AtomKind, leaf, negate
+from specmap.codemap.condition import TRUE, AtomKind, leaf, negate
 from specmap.codemap.graph import Arm, Phase
 from specmap.codemap.outcome import PhaseOutcome
 from specmap.codemap.source import Span
@@ -29,9 +29,12 @@ def judged(text: str, sizes: Sizes, top: int | None, size: int | None) -> PhaseO
         Arm("forward", SinkKind.EAGER, negate(test), ()),
     )
     phase = Phase(PhaseName.VERIFY, "target", (), SPAN, "", arms, test, None)
+    return judge(sizes, top, size).phase(phase)
+
+
+def judge(sizes: Sizes, top: int | None, size: int | None) -> Judge:
     nothing = cast(Evaluator, None)  # a test of the batch size asks no setting
-    truths = Truths(nothing, load_words(), Batch(size, {}))
-    return Judge(truths, sizes, top).phase(phase)
+    return Judge(Truths(nothing, load_words(), Batch(size, {})), sizes, top)
 
 
 def at(outcome: PhaseOutcome, size: int) -> list[Verdict]:
@@ -70,3 +73,18 @@ def test_what_can_run_ends_the_ranges() -> None:
     parts = judged(AT_MOST, Sizes((1, 2)), 8, None).ranges
     assert [(part.first, part.last) for part in parts] == [(1, 2), (3, 8)]
     assert [(p.first, p.last) for p in judged(AT_MOST, Sizes((1, 2)), 2, 2).ranges] == [(1, 2)]
+
+
+def test_a_phase_without_a_graph_says_where_it_ends() -> None:
+    runner = "sglang/srt/model_executor/model_runner.py::ModelRunner.forward_extend"
+    arm = Arm("forward", SinkKind.EAGER, TRUE, ((runner, 3233),))
+    phase = Phase(
+        PhaseName.DRAFT_PREFILL, "draft", (), SPAN, "", (arm,), negate(TRUE), Verdict.EAGER
+    )
+    outcome = judge(Sizes((1, 2)), 8, 4).phase(phase)
+    assert outcome.verdict is Verdict.EAGER
+    assert outcome.note == (
+        "no graph of its own: ends eager in ModelRunner.forward_extend "
+        "(sglang/srt/model_executor/model_runner.py:3233)"
+    )
+    assert judged(AT_MOST, Sizes((1, 2)), 8, 4).note == ""
