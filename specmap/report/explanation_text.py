@@ -52,6 +52,11 @@ def _blocks(explanation: Explanation) -> Iterator[RenderableType]:
             for phase in worker.phases:
                 if f"{worker.name}.{phase.name}" in passes:
                     yield from _under_launch(worker.name, phase)
+    if explanation.outcome is not None and explanation.outcome.notes:
+        yield ""
+        yield heading("Read")
+        for note in explanation.outcome.notes:
+            yield indent(Text(note))
 
 
 # A place

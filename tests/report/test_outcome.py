@@ -130,6 +130,7 @@ def test_an_explanation_has_the_way_the_tests_and_the_change() -> None:
     assert tests.index("does not hold: bs 4 > largest captured 2") < tests.index("not known")
     assert "attention_backend = 'fa3', given" in tests
     assert "GRAPH with cuda_graph_max_bs not given (now 2)" in tests
+    assert text.endswith("Read\n  a note\n")
 
 
 def test_a_place_has_its_source_and_the_lines_that_may_have_been_meant() -> None:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 
 from specmap.nearest import nearest
-from specmap.scan.launch import manifest
+from specmap.scan.launch import manifest, pycall
 from specmap.scan.launch.arguments import Declarations
 from specmap.scan.launch.argv import Given, History, no_history, parse
 from specmap.scan.launch.servers import Command
@@ -33,7 +33,8 @@ def given(
     """
     if command.fields:
         found = from_fields(declarations, command.fields, history)
-        return _noted(found, command.notes)
+        logged = pycall.LOGGED not in command.notes and _is_whole(declarations, command.fields)
+        return _noted(found, (pycall.LOGGED, *command.notes) if logged else command.notes)
     argv = list(command.argv)
     opened: tuple[str, ...] = ()
     notes = list(command.notes)
@@ -56,6 +57,11 @@ def given(
     return Given(
         found.values, found.unknown_values, found.flags, (*opened, *found.open), found.notes
     )
+
+
+def _is_whole(declarations: Declarations, fields: Mapping[str, object]) -> bool:
+    """Whether a call names every field, as a printed settings object does and nobody writes."""
+    return bool(declarations.fields) and declarations.fields.keys() <= fields.keys()
 
 
 def _noted(found: Given, notes: Sequence[str]) -> Given:

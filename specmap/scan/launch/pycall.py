@@ -15,7 +15,10 @@ from specmap.scan.launch.unknown import Unknown
 from specmap.scan.module import last_name
 from specmap.scan.vocabulary import ArgumentNames
 
-_LOGGED = "a logged settings object: its values are what the server made of its arguments"
+LOGGED = (
+    "a logged settings object: SGLang has already derived some of its values from others; try a "
+    "change with the launch command itself"
+)
 
 
 def servers(text: str, names: ArgumentNames, env: Mapping[str, str]) -> list[Command]:
@@ -26,7 +29,7 @@ def servers(text: str, names: ArgumentNames, env: Mapping[str, str]) -> list[Com
     tree = _parsed(textwrap.dedent(text))
     note: tuple[str, ...] = ()
     if tree is None:
-        tree, note = _logged(text, names), (_LOGGED,)
+        tree, note = _logged(text, names), (LOGGED,)
     if tree is None:
         return []
     reader = _Reader(names, dict(env))
