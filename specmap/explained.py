@@ -84,13 +84,16 @@ def _plain(codemap: CodeMap, named: PhasePlace) -> PhaseReason:
 def _launched(answer: Explanation, named: object, prepared: Prepared) -> Explanation:
     """Add what a launch makes of the place."""
     from specmap.why.changes import Setup, alternatives
-    from specmap.why.phases import phase_reason
+    from specmap.why.phases import not_run, phase_reason
     from specmap.why.places import PhasePlace
 
     question = prepared.question
     outcome = prepared.judged()
     if not isinstance(named, PhasePlace):
         return replace(answer, outcome=outcome)
+    if all(worker.id != named.worker.id for worker in outcome.workers):
+        missed = not_run(prepared.codemap, named.worker, named.phase, outcome)
+        return replace(answer, phases=(missed,), outcome=outcome)
     evaluator, court = prepared.settings(), prepared.court()
     size = question.batch.size or 1
     judged = court.phase(named.phase)
@@ -107,12 +110,10 @@ def _launched(answer: Explanation, named: object, prepared: Prepared) -> Explana
         prepared.fresh,
     )
     needs = tuple(need.term for need in reason.needs)
-    runs = any(worker.id == named.worker.id for worker in outcome.workers)
     reason = replace(
         reason,
-        verdict=judged.verdict if runs else None,
-        alternatives=alternatives(setup, facts.facts, judged, needs) if runs else (),
-        note=reason.note if runs else f"this launch does not run {named.worker.name}",
+        verdict=judged.verdict,
+        alternatives=alternatives(setup, facts.facts, judged, needs),
     )
     return replace(answer, phases=(reason,), outcome=outcome)
 

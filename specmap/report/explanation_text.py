@@ -39,6 +39,12 @@ def render_explanation(explanation: Explanation, options: RenderOptions) -> str:
 
 
 def _blocks(explanation: Explanation) -> Iterator[RenderableType]:
+    if explanation.outcome is not None and explanation.phases:
+        ran = {worker.name for worker in explanation.outcome.workers}
+        if all(reason.worker not in ran for reason in explanation.phases):
+            for reason in explanation.phases:
+                yield Text(f"{reason.worker}.{reason.phase.value}: {reason.note}")
+            return
     yield heading(explanation.place, explanation.target)
     for text in model_lines(explanation.outcome) if explanation.outcome is not None else ():
         yield Text(text)

@@ -14,7 +14,7 @@ from specmap.codemap.condition import (
 )
 from specmap.codemap.explanation import Hop, Need, PhaseReason, Route
 from specmap.codemap.graph import Arm, CallEdge, CodeMap, Phase, Worker
-from specmap.codemap.outcome import TermSource, TermValue
+from specmap.codemap.outcome import Outcome, TermSource, TermValue
 from specmap.codemap.source import Span, file_of
 from specmap.codemap.verdict import SinkKind
 
@@ -43,6 +43,23 @@ def phase_reason(
         selected_when=render(worker.selected_when),
         note=phase.note,
     )
+
+
+def not_run(codemap: CodeMap, worker: Worker, phase: Phase, outcome: Outcome) -> PhaseReason:
+    """Return the answer for a worker that a launch does not run: who runs, and what to ask."""
+    note = f"this launch does not run {worker.name}"
+    if outcome.refusal is not None:
+        note = f"{note}: the server refuses to start; specmap scan with this launch says why"
+    elif outcome.workers:
+        runs = " or ".join(other.name for other in outcome.workers)
+        note = f"{note}, it {'runs' if outcome.worker is not None else 'may run'} {runs}"
+        named = [o.name for o in outcome.workers if any(p.name is phase.name for p in o.phases)]
+        asks = " or ".join(
+            f"specmap why {codemap.target} {name}.{phase.name} with the same options"
+            for name in named
+        )
+        note = f"{note}; ask: {asks}" if named else f"{note}, which has no phase {phase.name}"
+    return PhaseReason(worker.name, phase.name, None, (), (), note=note)
 
 
 def _routes(phase: Phase, edges: dict[tuple[str, int], CallEdge]) -> tuple[Route, ...]:

@@ -137,5 +137,8 @@ def test_what_would_take_the_graph_away_0_5_23(tmp_path: Path) -> None:
 
 def test_a_worker_that_does_not_run(tmp_path: Path) -> None:
     [reason] = asked("0.5.12", "EAGLEWorker.verify", tmp_path, "").phases
-    assert reason.verdict is None
-    assert reason.note == "this launch does not run EAGLEWorker"
+    assert (reason.verdict, reason.routes, reason.needs) == (None, (), ())
+    assert reason.note == (
+        "this launch does not run EAGLEWorker, it runs EAGLEWorkerV2; "
+        "ask: specmap why sglang==0.5.12 EAGLEWorkerV2.verify with the same options"
+    )

@@ -133,6 +133,12 @@ def test_an_explanation_has_the_way_the_tests_and_the_change() -> None:
     assert text.endswith("Read\n  a note\n")
 
 
+def test_a_worker_that_does_not_run_is_one_line() -> None:
+    other = PhaseReason("EAGLEWorker", PhaseName.VERIFY, None, (), (), note="EAGLEWorkerV2 runs")
+    text = render_explanation(replace(explanation(), phases=(other,)), WIDE)
+    assert text == "EAGLEWorker.verify: EAGLEWorkerV2 runs\n"
+
+
 def test_a_place_has_its_source_and_the_lines_that_may_have_been_meant() -> None:
     place = PlaceReason(
         symbol=f"{RUNNER}::CudaGraphRunner.can_run",

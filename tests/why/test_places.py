@@ -6,9 +6,10 @@ from specmap.codemap.graph import CodeMap
 from specmap.codemap.source import symbol_id
 from specmap.errors import SpecmapError
 from specmap.why.lines import line_reason, may_set_flag, symbol_reason
-from specmap.why.phases import phase_reason
+from specmap.why.phases import not_run, phase_reason
 from specmap.why.places import LinePlace, PhasePlace, SymbolPlace, find_place
 from tests.report.sample import sample_map
+from tests.report.sample_outcome import REFUSAL, outcome
 
 EAGLE = "sglang/srt/speculative/eagle_worker.py"
 SOURCE = ["" for _ in range(400)]
@@ -95,3 +96,13 @@ def test_a_phase_names_its_chain_and_its_tests(sample: CodeMap) -> None:
 def test_which_lines_of_another_release_are_looked_at(text: str, maybe: bool) -> None:
     assert may_set_flag([text], 1, {"can_run_cuda_graph"}) is maybe
     assert not may_set_flag([text], 2, {"can_run_cuda_graph"})
+
+
+def test_a_worker_that_does_not_run_names_the_one_that_does(sample: CodeMap) -> None:
+    place = find_place(sample, "EAGLEWorker.verify")
+    assert isinstance(place, PhasePlace)
+    reason = not_run(sample, place.worker, place.phase, outcome())
+    assert "it runs EAGLEWorkerV2; ask: specmap why" in reason.note
+    assert "EAGLEWorkerV2.verify with the same options" in reason.note
+    refused = not_run(sample, place.worker, place.phase, outcome(refusal=REFUSAL))
+    assert "the server refuses to start" in refused.note
