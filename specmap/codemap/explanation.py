@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from specmap.codemap.graph import Guard
 from specmap.codemap.launch import Plain
@@ -27,6 +28,29 @@ class Need:
 
     term: TermValue
     wanted: bool | None
+
+
+class Joined(StrEnum):
+    """How the parts of a clause are joined; ``test`` is a clause without parts."""
+
+    TEST = "test"
+    ALL = "all"
+    ANY = "any"
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """One test of a graph condition (``need``), or several, joined as the source joins them.
+
+    ``holds`` is None where that is not known. ``matters`` is False where the launch settles
+    the condition without this clause, whatever is assumed about it.
+    """
+
+    joined: Joined
+    holds: bool | None
+    need: Need | None
+    parts: tuple[Clause, ...] = ()
+    matters: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +81,10 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class PhaseReason:
-    """Why one phase of one worker ends as it does."""
+    """Why one phase of one worker ends as it does.
+
+    ``needs`` has each test of the graph condition once, ``replays`` the condition itself.
+    """
 
     worker: str
     phase: PhaseName
@@ -68,6 +95,7 @@ class PhaseReason:
     selected_at: Span | None = None
     selected_when: str = ""
     note: str = ""
+    replays: Clause | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,11 @@ from rich.text import Text
 
 from specmap.codemap.explanation import (
     Alternative,
+    Clause,
     Explanation,
     Hop,
+    Joined,
     Likely,
-    Need,
     PhaseReason,
     PlaceReason,
     Route,
@@ -26,6 +27,7 @@ from specmap.report.outcome_text import decided, model_lines, place
 from specmap.report.text_parts import console, heading, indent, word
 from specmap.report.wording import guard_text
 
+_JOINED = {Joined.ALL: "all of:", Joined.ANY: "any of:"}
 _SHOWN_SETTINGS = 4
 _LONGEST_VALUE = 80
 
@@ -116,11 +118,10 @@ def _phase(reason: PhaseReason, explanation: Explanation) -> Iterator[Renderable
                   f"{reason.selected_when}")  # fmt: skip
     for route in reason.routes:
         yield from _route(route)
-    if reason.needs:
+    if reason.replays is not None:
         yield ""
-        yield heading("The graph replays when")
-        for need in sorted(reason.needs, key=_order):
-            yield from _need(need)
+        yield heading("The graph replays when", _JOINED.get(reason.replays.joined, ""))
+        yield from _top(reason.replays)
     if reason.alternatives:
         yield ""
         yield heading("Another verdict")
@@ -142,37 +143,46 @@ def _hop(hop: Hop) -> Iterator[RenderableType]:
         yield indent(Text(f"line {guard.span.line}: {guard_text(guard)}", style="dim"), 6)
 
 
-def _order(need: Need) -> tuple[int, str, int]:
-    """What decides against the graph comes first, what is not known next."""
-    against = need.wanted is not None and need.term.value is (not need.wanted)
-    rank = 0 if against else 1 if need.term.value is None else 2
-    span = need.term.span
-    return rank, span.file if span is not None else "", span.line if span is not None else 0
+def _top(clause: Clause) -> Iterator[RenderableType]:
+    told: set[str] = set()
+    for part in clause.parts or (clause,):
+        yield from _clause(part, 2, told)
 
 
-def _need(need: Need) -> Iterator[RenderableType]:
-    term = need.term
-    wanted = {True: "", False: "not ", None: "(either way) "}[need.wanted]
-    text = f"{place(term.span)}: {wanted}{_bracketed(term.text) if wanted else term.text}"
-    value = _valued(need)
-    yield indent(Text(f"{text}{value}"))
-    for fact in term.settings[:_SHOWN_SETTINGS]:
-        yield indent(Text(setting(fact), style="dim"), 6)
+def _clause(clause: Clause, depth: int, told: set[str]) -> Iterator[RenderableType]:
+    """Yield a clause and its parts; ``told`` are the tests whose settings have been printed."""
+    need = clause.need
+    if need is None:
+        yield indent(Text(f"{_JOINED[clause.joined]}{_came_to(clause)}"), depth)
+    else:
+        text = need.term.text
+        text = text if need.wanted else f"not {_bracketed(text)}"
+        yield indent(Text(f"{place(need.term.span)}: {text}{_came_to(clause)}"), depth)
+        if clause.matters and need.term.text not in told:
+            told.add(need.term.text)
+            for fact in need.term.settings[:_SHOWN_SETTINGS]:
+                yield indent(Text(setting(fact), style="dim"), depth + 4)
+    for part in clause.parts:
+        yield from _clause(part, depth + 2, told)
 
 
 def _bracketed(text: str) -> str:
     return f"({text})" if " " in text else text
 
 
-def _valued(need: Need) -> str:
-    term = need.term
-    if term.value is None:
+def _came_to(clause: Clause) -> str:
+    if not clause.matters:
+        return " -- does not matter"
+    if clause.need is None:
+        return {True: " -- holds", False: " -- does not hold", None: ""}[clause.holds]
+    term = clause.need.term
+    if clause.holds is None:
         reasons = f", needs {', '.join(term.reasons)}" if term.reasons else ""
         return f" -- not known{reasons}" if reasons or term.source is TermSource.SIZE else ""
-    holds = need.wanted is None or term.value is need.wanted
-    told = "holds" if holds else "does not hold"
-    note = f": {term.note}" if term.note else ""
-    return f" -- {told if need.wanted is not None else str(term.value).lower()}{note}"
+    told = "holds" if clause.holds else "does not hold"
+    if term.source is TermSource.ASSUMED:
+        told = "assumed to hold" if clause.holds else "assumed not to hold"
+    return f" -- {told}{f': {term.note}' if term.note else ''}"
 
 
 def setting(fact: Fact) -> str:

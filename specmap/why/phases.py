@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from specmap.codemap.condition import (
     Atom,
@@ -11,14 +11,14 @@ from specmap.codemap.condition import (
     Not,
     any_of,
     render,
+    size_of,
 )
 from specmap.codemap.explanation import Hop, Need, PhaseReason, Route
 from specmap.codemap.graph import Arm, CallEdge, CodeMap, Phase, Worker
 from specmap.codemap.outcome import Outcome, TermSource, TermValue
 from specmap.codemap.source import Span, file_of
 from specmap.codemap.verdict import SinkKind
-
-Valued = Callable[[Atom], TermValue]
+from specmap.why.clauses import Valued, clauses
 
 
 def not_valued(atom: Atom) -> TermValue:
@@ -33,15 +33,17 @@ def phase_reason(
     edges: dict[tuple[str, int], CallEdge] = {}
     for edge in codemap.edges:
         edges.setdefault((edge.caller, edge.span.line), edge)
+    replays = _replays(phase)
     return PhaseReason(
         worker=worker.name,
         phase=phase.name,
         verdict=phase.verdict,
         routes=_routes(phase, edges),
-        needs=_needs(phase, valued),
+        needs=_needs(replays, valued),
         selected_at=worker.selected_at,
         selected_when=render(worker.selected_when),
         note=phase.note,
+        replays=clauses(replays, valued) if size_of(replays) else None,
     )
 
 
@@ -74,12 +76,16 @@ def _hops(arm: Arm, edges: dict[tuple[str, int], CallEdge]) -> Iterator[Hop]:
         yield Hop(symbol, span, edge.text if edge else "", edge.guards if edge else ())
 
 
-def _needs(phase: Phase, valued: Valued) -> tuple[Need, ...]:
-    """Return the tests of the graph condition, in the order of the source that decides them."""
+def _replays(phase: Phase) -> Condition:
     replays = [arm.condition for arm in phase.arms if arm.kind is SinkKind.GRAPH]
     replays = replays or [arm.condition for arm in phase.arms if arm.kind is SinkKind.PIECEWISE]
+    return any_of(*replays)
+
+
+def _needs(replays: Condition, valued: Valued) -> tuple[Need, ...]:
+    """Return the tests of the graph condition, in the order of the source that decides them."""
     wanted: dict[Atom, set[bool]] = {}
-    for atom, value in _signed(any_of(*replays), True):
+    for atom, value in _signed(replays, True):
         wanted.setdefault(atom, set()).add(value)
     return tuple(
         Need(valued(atom), next(iter(values)) if len(values) == 1 else None)

@@ -12,6 +12,8 @@ from specmap.codemap.explanation import Explanation, SettingChange
 from specmap.codemap.verdict import Verdict
 from specmap.explained import explain
 from specmap.launched import Launch
+from specmap.report.explanation_text import render_explanation
+from specmap.report.options import RenderOptions
 from tests.releases.launches import LLAMA
 from tests.releases.trees import checkout_of
 
@@ -96,6 +98,16 @@ def test_what_would_change_the_verdict(tmp_path: Path) -> None:
     changes = [(a.changes, a.verdict) for a in reason.alternatives]
     wanted = (SettingChange("attention_backend", "flashinfer", "triton"),)
     assert (wanted, Verdict.GRAPH) in changes
+
+
+def test_what_a_dense_model_does_not_ask_is_not_claimed(tmp_path: Path) -> None:
+    """cuda_graph_runner.py:797 and 816 of 0.5.12 are read only where :597 and :603 say so."""
+    found = asked("0.5.12", "EAGLEWorkerV2.verify", tmp_path, "", batch="bs=1")
+    text = render_explanation(found, RenderOptions(width=200))
+    assert "every request has encoder input" not in text
+    assert "two-batch overlap can split the batch" not in text
+    assert "torch.all(forward_batch.encoder_lens > 0) -- does not matter" in text
+    assert "not model_runner.model_config.is_encoder_decoder -- holds" in text
 
 
 def test_a_capture_limit_is_raised_or_taken_away(tmp_path: Path) -> None:

@@ -7,8 +7,10 @@ import pytest
 
 from specmap.codemap.explanation import (
     Alternative,
+    Clause,
     Explanation,
     Hop,
+    Joined,
     Likely,
     Need,
     PhaseReason,
@@ -17,6 +19,7 @@ from specmap.codemap.explanation import (
     SettingChange,
 )
 from specmap.codemap.graph import Guard
+from specmap.codemap.outcome import TermSource, TermValue
 from specmap.codemap.source import Span
 from specmap.codemap.verdict import PhaseName, SinkKind, Verdict
 from specmap.report.explanation_text import render_explanation
@@ -106,6 +109,14 @@ def test_sizes_in_short(sizes: tuple[int, ...], text: str) -> None:
     assert ranges(sizes) == text
 
 
+def _clause(term: TermValue, matters: bool = True) -> Clause:
+    return Clause(Joined.TEST, term.value, Need(term, True), matters=matters)
+
+
+VOTE = TermValue("can_run_dp", None, True, TermSource.ASSUMED, note="no rank votes against it")
+CHOICE = Clause(Joined.ANY, True, None, (_clause(VOTE), _clause(LIMIT, matters=False)))
+
+
 def explanation() -> Explanation:
     guard = Guard("batch.is_extend()", Span(WORKER, 745, 745), False, "holder")
     hop = Hop(f"{WORKER}::EAGLEWorkerV2.verify", Span(WORKER, 1040, 1040), "self.fwd", (guard,))
@@ -114,7 +125,8 @@ def explanation() -> Explanation:
         phase=PhaseName.VERIFY,
         verdict=Verdict.EAGER,
         routes=(Route(SinkKind.GRAPH, (hop,)),),
-        needs=(Need(BACKEND, True), Need(LIMIT, True)),
+        needs=(Need(BACKEND, True), Need(LIMIT, True), Need(VOTE, True)),
+        replays=Clause(Joined.ALL, False, None, (_clause(LIMIT), _clause(BACKEND), CHOICE)),
         alternatives=(
             Alternative((SettingChange("cuda_graph_max_bs", 2, None, True),), Verdict.GRAPH),
         ),
@@ -129,6 +141,9 @@ def test_an_explanation_has_the_way_the_tests_and_the_change() -> None:
     tests = text[text.index("The graph replays when") :]
     assert tests.index("does not hold: bs 4 > largest captured 2") < tests.index("not known")
     assert "attention_backend = 'fa3', given" in tests
+    assert "\n  any of: -- holds\n" in tests
+    assert "    outside the tree: can_run_dp -- assumed to hold: no rank votes against it" in tests
+    assert "cuda_graph_bs <= self.max_bs -- does not matter" in tests
     assert "GRAPH with cuda_graph_max_bs not given (now 2)" in tests
     assert text.endswith("Read\n  a note\n")
 
