@@ -52,7 +52,7 @@ def explain_place(
     platform: str = "cuda",
     use_cache: bool = True,
 ) -> Explanation:
-    """Return why a place replays or not: ``WORKER.PHASE``, a symbol, or ``FILE:LINE``.
+    """Return why ``WORKER.PHASE``, a symbol, flag, file or ``FILE:LINE`` replays or not.
 
     Raises:
         SpecmapError: there is no such tree or place, or the launch cannot be read.

@@ -214,9 +214,9 @@ def why(
 ) -> Shown:
     """Show why a PLACE of TARGET replays a graph or runs eager.
 
-    PLACE is a phase (WORKER.PHASE), a function or class, or FILE:LINE. Printed are the way from
-    the scheduler to each sink with the guards on it, and the tests of the graph; with a launch
-    command also their values, where those come from, and the smallest changes that give
+    PLACE is a phase (WORKER.PHASE), a function, class, flag or file, or FILE:LINE. Printed are
+    the way from the scheduler to each sink with the guards on it, and the tests of the graph;
+    with a launch command also their values, where those come from, and the smallest changes that give
     another verdict. For a line without a graph flag: the lines that may have been meant, here
     and in the releases of the cache.
 

@@ -24,7 +24,7 @@ from specmap.pipeline import (
 
 if TYPE_CHECKING:
     from specmap.why.lines import OtherRelease
-    from specmap.why.places import LinePlace, PhasePlace
+    from specmap.why.places import LinePlace, PhasePlace, Place
 
 # How many other releases are scanned for the line that was meant, and how many are named.
 _SCANNED = 4
@@ -40,7 +40,7 @@ def explain(
     use_cache: bool = True,
     progress: Progress | None = None,
 ) -> Explanation:
-    """Return why a phase, symbol or line of a SGLang tree behaves as it does.
+    """Return why a phase, symbol, flag, file or line of a SGLang tree behaves as it does.
 
     Raises:
         TargetError: there is no such tree.
@@ -48,8 +48,7 @@ def explain(
     """
     from specmap.scan.launch.library import Library
     from specmap.scan.vocabulary import load_vocabulary
-    from specmap.why.lines import line_reason, symbol_reason
-    from specmap.why.places import LinePlace, PhasePlace, find_place
+    from specmap.why.places import PhasePlace, find_place
 
     vocabulary = load_vocabulary()
     if launch is not None:
@@ -58,21 +57,36 @@ def explain(
         codemap = scan_resolved(tree, platform=platform, progress=progress)
         named = find_place(codemap, place)
         answer = Explanation(codemap.target, place, (), None, None)
-        found: PlaceReason | None = None
-        if isinstance(named, LinePlace):
-            source = _lines(tree, named.file)
-            found = line_reason(codemap, named.file, named.line, source, ())
-            if found.likely:
-                others = _others(codemap, named, use_cache, progress)
-                found = line_reason(codemap, named.file, named.line, source, others)
-        elif not isinstance(named, PhasePlace):
-            found = symbol_reason(codemap, named.symbol)
+        found = _found(tree, codemap, named, use_cache, progress)
         answer = replace(answer, found=found)
         if launch is None:
             phases = (_plain(codemap, named),) if isinstance(named, PhasePlace) else ()
             return replace(answer, phases=phases)
         library = Library(tree.checkout.root, vocabulary.package)
         return _launched(answer, named, ready(codemap, library, vocabulary, launch))
+
+
+def _found(
+    tree: Resolved, codemap: CodeMap, named: Place, use_cache: bool, progress: Progress | None
+) -> PlaceReason | None:
+    """Return what stands at a place; None for a phase."""
+    from specmap.why.lines import file_reason, flag_reason, line_reason, symbol_reason
+    from specmap.why.places import FilePlace, FlagPlace, LinePlace, SymbolPlace
+
+    if isinstance(named, SymbolPlace):
+        return symbol_reason(codemap, named.symbol)
+    if isinstance(named, FlagPlace):
+        return flag_reason(codemap, named.name)
+    if isinstance(named, FilePlace):
+        return file_reason(codemap, named.file)
+    if not isinstance(named, LinePlace):
+        return None
+    source = _lines(tree, named.file)
+    found = line_reason(codemap, named.file, named.line, source, ())
+    if not found.likely:
+        return found
+    others = _others(codemap, named, use_cache, progress)
+    return line_reason(codemap, named.file, named.line, source, others)
 
 
 def _plain(codemap: CodeMap, named: PhasePlace) -> PhaseReason:

@@ -112,11 +112,12 @@ class Likely:
 class PlaceReason:
     """What stands at a place in the source.
 
-    ``flags`` says what the graph flags on it are, ``passes`` which phases run through it.
+    ``facts`` says what the graph flags on it are, ``passes`` which phases run through it. A
+    whole file, or a flag that is set in many places, has no ``span``.
     """
 
     symbol: str
-    span: Span
+    span: Span | None
     source: str
     facts: tuple[str, ...]
     guards: tuple[Guard, ...]

@@ -71,7 +71,8 @@ def _blocks(explanation: Explanation) -> Iterator[RenderableType]:
 
 
 def _place(found: PlaceReason) -> Iterator[RenderableType]:
-    yield Text(f"{place(found.span)} in {qualname_of(found.symbol) or found.symbol}")
+    symbol = qualname_of(found.symbol) or found.symbol
+    yield Text(f"{place(found.span)} in {symbol}" if found.span is not None else symbol)
     if found.source:
         yield indent(Text(found.source, style="bold"))
     for fact in found.facts:

@@ -1,4 +1,4 @@
-"""What stands at a line or in a symbol, and which line may have been meant."""
+"""What stands at a line, in a symbol or a file, where a flag is set, and what may be meant."""
 
 from __future__ import annotations
 
@@ -72,6 +72,39 @@ def symbol_reason(codemap: CodeMap, symbol: str) -> PlaceReason:
     ]
     passes = tuple(_passes(codemap, symbol))
     return PlaceReason(symbol, span, "", tuple(dict.fromkeys(facts)), (), passes)
+
+
+def flag_reason(codemap: CodeMap, name: str) -> PlaceReason:
+    """Return the places where a flag is set, handed on or dropped."""
+    flags = sorted(
+        (flag for flag in codemap.flags if flag.name == name),
+        key=lambda flag: (flag.span.file, flag.span.line),
+    )
+    facts = [
+        f"{flag.span.file}:{flag.span.line}: {flag_text(flag)}, in {qualname_of(flag.holder)}"
+        for flag in flags
+    ]
+    return PlaceReason(name, None, "", tuple(dict.fromkeys(facts)), (), ())
+
+
+def file_reason(codemap: CodeMap, file: str) -> PlaceReason:
+    """Return the functions of a file that the map has, and the phases that they hold."""
+    held: dict[str, list[str]] = {}
+    for worker in codemap.workers:
+        for phase in worker.phases:
+            held.setdefault(phase.holder, []).append(f"{worker.name}.{phase.name}")
+    inside = sorted(
+        (function for function in codemap.functions if function.span.file == file),
+        key=lambda function: (function.span.line, function.id),
+    )
+    facts = [
+        f"{function.span.line}: {qualname_of(function.id)}"
+        + (f", phase {', '.join(held[function.id])}" if function.id in held else "")
+        for function in inside
+    ]
+    passes = [name for function in inside for name in held.get(function.id, ())]
+    nothing = "the map has no function of this file: no phase runs through it"
+    return PlaceReason(file, None, "", tuple(facts) or (nothing,), (), tuple(passes))
 
 
 def place_of(flag: Flag) -> str:

@@ -1,4 +1,4 @@
-"""What the PLACE of ``why`` names: a phase, a symbol, or a line of a file."""
+"""What the PLACE of ``why`` names: a phase, a symbol, a flag, a file or a line of it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,21 @@ class LinePlace:
     line: int
 
 
-Place = PhasePlace | SymbolPlace | LinePlace
+@dataclass(frozen=True, slots=True)
+class FilePlace:
+    """A whole file, relative to the root."""
+
+    file: str
+
+
+@dataclass(frozen=True, slots=True)
+class FlagPlace:
+    """A graph flag, wherever it is set or handed on."""
+
+    name: str
+
+
+Place = PhasePlace | SymbolPlace | LinePlace | FilePlace | FlagPlace
 
 
 def find_place(codemap: CodeMap, text: str) -> Place:
@@ -49,11 +63,15 @@ def find_place(codemap: CodeMap, text: str) -> Place:
     line = _LINE.fullmatch(text)
     if line is not None:
         return LinePlace(_file(codemap, line["file"]), int(line["line"]))
+    if text.endswith(".py"):
+        return FilePlace(_file(codemap, text))
     owner, _, name = text.rpartition(".")
     for worker in codemap.workers:
         for phase in worker.phases:
             if worker.name == owner and phase.name == name:
                 return PhasePlace(worker, phase)
+    if any(flag.name == text for flag in codemap.flags) and len(_called(codemap, text)) != 1:
+        return FlagPlace(text)
     return SymbolPlace(_symbol(codemap, text))
 
 
@@ -69,15 +87,25 @@ def _file(codemap: CodeMap, name: str) -> str:
     raise SpecmapError(f"no file {name} in the map of {codemap.target}; {hint}")
 
 
+def _ids(codemap: CodeMap) -> set[str]:
+    return {function.id for function in codemap.functions} | {c.id for c in codemap.classes}
+
+
+def _called(codemap: CodeMap, text: str) -> list[str]:
+    """Return the functions and classes that a text may name."""
+    return sorted(
+        i for i in _ids(codemap) if i == text or f".{qualname_of(i)}".endswith(f".{text}")
+    )
+
+
 def _symbol(codemap: CodeMap, text: str) -> str:
-    ids = {function.id for function in codemap.functions} | {c.id for c in codemap.classes}
-    found = sorted(i for i in ids if i == text or f".{qualname_of(i)}".endswith(f".{text}"))
+    found = _called(codemap, text)
     exact = [i for i in found if qualname_of(i) == text or i == text]
     if len(exact) == 1 or len(found) == 1:
         return (exact or found)[0]
     if found:
         raise SpecmapError(f"{text} may be {' or '.join(map(qualname_of, found[:4]))}; say which")
     workers = [f"{w.name}.{p}" for w in codemap.workers for p in PhaseName]
-    names = [*workers, *map(qualname_of, sorted(ids))]
+    names = [*workers, *map(qualname_of, sorted(_ids(codemap)))]
     hint = meant(text, names, "name WORKER.PHASE or FILE:LINE")
     raise SpecmapError(f"nothing is called {text} in the map of {codemap.target}; {hint}")

@@ -5,9 +5,15 @@ import pytest
 from specmap.codemap.graph import CodeMap
 from specmap.codemap.source import symbol_id
 from specmap.errors import SpecmapError
-from specmap.why.lines import line_reason, may_set_flag, symbol_reason
+from specmap.why.lines import (
+    file_reason,
+    flag_reason,
+    line_reason,
+    may_set_flag,
+    symbol_reason,
+)
 from specmap.why.phases import not_run, phase_reason
-from specmap.why.places import LinePlace, PhasePlace, SymbolPlace, find_place
+from specmap.why.places import FilePlace, FlagPlace, LinePlace, PhasePlace, SymbolPlace, find_place
 from tests.report.sample import sample_map
 from tests.report.sample_outcome import REFUSAL, outcome
 
@@ -106,3 +112,20 @@ def test_a_worker_that_does_not_run_names_the_one_that_does(sample: CodeMap) -> 
     assert "EAGLEWorkerV2.verify with the same options" in reason.note
     refused = not_run(sample, place.worker, place.phase, outcome(refusal=REFUSAL))
     assert "the server refuses to start" in refused.note
+
+
+def test_the_places_of_a_flag(sample: CodeMap) -> None:
+    place = find_place(sample, "can_run_cuda_graph")
+    assert place == FlagPlace("can_run_cuda_graph")
+    found = flag_reason(sample, "can_run_cuda_graph")
+    assert any(
+        fact.startswith(f"{EAGLE}:308: can_run_cuda_graph is constant False, phase target_prefill")
+        for fact in found.facts
+    )
+
+
+def test_a_file_without_a_line_lists_its_methods_and_phases(sample: CodeMap) -> None:
+    assert find_place(sample, "eagle_worker.py") == FilePlace(EAGLE)
+    found = file_reason(sample, EAGLE)
+    assert "EAGLEWorker.verify" in found.passes
+    assert any("EAGLEWorker.verify, phase EAGLEWorker.verify" in fact for fact in found.facts)
