@@ -216,8 +216,8 @@ def why(
 
     PLACE is a phase (WORKER.PHASE), a function, class, flag or file, or FILE:LINE. Printed are
     the way from the scheduler to each sink with the guards on it, and the tests of the graph;
-    with a launch command also their values, where those come from, and the smallest changes that give
-    another verdict. For a line without a graph flag: the lines that may have been meant, here
+    with a launch command also their values, where those come from, and the smallest changes that
+    give another verdict. For a line without a graph flag: the lines that may have been meant, here
     and in the releases of the cache.
 
     \b

@@ -191,7 +191,7 @@ class Outcome:
 
     @property
     def findings(self) -> bool:
-        """Whether a phase that could replay will not, a concern fails or an expectation does."""
+        """Whether a phase that replays will not, a concern fails or an expectation does."""
         return (
             self.refusal is not None
             or any(concern.failing for concern in self.concerns)
@@ -205,4 +205,13 @@ CYCLE = (PhaseName.DRAFT, PhaseName.VERIFY, PhaseName.DRAFT_EXTEND)
 
 
 def _lost(phase: PhaseOutcome) -> bool:
-    return phase.name in CYCLE and phase.could_replay and phase.verdict is Verdict.EAGER
+    replays = has_graph(phase.name, phase.could_replay)
+    return phase.name in CYCLE and replays and phase.verdict is Verdict.EAGER
+
+
+def has_graph(name: PhaseName, could_replay: bool) -> bool:
+    """Whether a phase is one that replays: its source has a way to a graph, or it is verify.
+
+    A verify without any way to a graph has lost it, in a fork or on a platform.
+    """
+    return could_replay or name is PhaseName.VERIFY

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from specmap.codemap.launch import Plain, Refusal
-from specmap.codemap.outcome import CYCLE, Assumption
+from specmap.codemap.outcome import CYCLE, Assumption, has_graph
 from specmap.codemap.source import Span
 from specmap.codemap.verdict import PhaseName, Verdict
 
@@ -61,8 +61,8 @@ class CellPhase:
 
     @property
     def lost(self) -> bool:
-        """Whether the phase has a graph and runs eager."""
-        return self.could_replay and self.verdict is Verdict.EAGER
+        """Whether the phase is one that replays, and runs eager."""
+        return has_graph(self.name, self.could_replay) and self.verdict is Verdict.EAGER
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from specmap.codemap.explanation import (
 from specmap.codemap.graph import Guard
 from specmap.codemap.outcome import TermSource, TermValue
 from specmap.codemap.source import Span
+from specmap.codemap.sweep import CellPhase
 from specmap.codemap.verdict import PhaseName, SinkKind, Verdict
 from specmap.report.explanation_text import render_explanation
 from specmap.report.options import RenderOptions
@@ -82,12 +83,17 @@ def test_the_same_outcome_gives_the_same_bytes() -> None:
 
 
 def test_findings() -> None:
-    """A phase that could replay and runs eager is one; prefill and what has no graph are not."""
+    """A phase that could replay and runs eager is one; prefill and a backend without a graph not.
+
+    Verify is one in any case: a fork whose verify asks no runner has lost its graph.
+    """
     quiet = replace(outcome(expected=Verdict.EAGER), concerns=())
     assert quiet.findings
     [worker] = quiet.workers
-    eager = replace(worker.phases[0], could_replay=False)
-    assert not replace(quiet, workers=(replace(worker, phases=(eager,)),)).findings
+    for name, lost in ((PhaseName.DRAFT_EXTEND, False), (PhaseName.VERIFY, True)):
+        eager = replace(worker.phases[0], name=name, could_replay=False)
+        assert replace(quiet, workers=(replace(worker, phases=(eager,)),)).findings is lost
+        assert CellPhase(name, eager.verdict, could_replay=False).lost is lost
     prefill = replace(worker.phases[0], name=PhaseName.TARGET_PREFILL)
     assert not replace(quiet, workers=(replace(worker, phases=(prefill,)),)).findings
     unmet = replace(outcome(), concerns=(), workers=())
