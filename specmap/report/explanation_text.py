@@ -28,6 +28,9 @@ from specmap.report.text_parts import console, heading, indent, word
 from specmap.report.wording import guard_text
 
 _JOINED = {Joined.ALL: "all of:", Joined.ANY: "any of:"}
+# A longer condition is shown without what does not matter, and with so many alternatives.
+_WHOLE = 60
+_ALTERNATIVES = 3
 _SHOWN_SETTINGS = 4
 _LONGEST_VALUE = 80
 
@@ -146,11 +149,28 @@ def _hop(hop: Hop) -> Iterator[RenderableType]:
 
 def _top(clause: Clause) -> Iterator[RenderableType]:
     told: set[str] = set()
-    for part in clause.parts or (clause,):
-        yield from _clause(part, 2, told)
+    long = _size(clause) > _WHOLE
+    parts, left = _parts(clause, long)
+    for part in parts if clause.parts else (clause,):
+        yield from _clause(part, 2, told, long)
+    if left:
+        yield indent(Text(left, style="dim"))
 
 
-def _clause(clause: Clause, depth: int, told: set[str]) -> Iterator[RenderableType]:
+def _size(clause: Clause) -> int:
+    return 1 + sum(map(_size, clause.parts))
+
+
+def _parts(clause: Clause, long: bool) -> tuple[tuple[Clause, ...], str]:
+    """Return the parts to show and what to say of the others; ``long``: not all are shown."""
+    if not long or (clause.matters and clause.joined is not Joined.ANY):
+        return clause.parts, ""
+    shown = clause.parts[:_ALTERNATIVES] if clause.matters else ()
+    left = len(clause.parts) - len(shown)
+    return shown, f"... {left} more: --format json" if left else ""
+
+
+def _clause(clause: Clause, depth: int, told: set[str], long: bool) -> Iterator[RenderableType]:
     """Yield a clause and its parts; ``told`` are the tests whose settings have been printed."""
     need = clause.need
     if need is None:
@@ -163,8 +183,11 @@ def _clause(clause: Clause, depth: int, told: set[str]) -> Iterator[RenderableTy
             told.add(need.term.text)
             for fact in need.term.settings[:_SHOWN_SETTINGS]:
                 yield indent(Text(setting(fact), style="dim"), depth + 4)
-    for part in clause.parts:
-        yield from _clause(part, depth + 2, told)
+    parts, left = _parts(clause, long)
+    for part in parts:
+        yield from _clause(part, depth + 2, told, long)
+    if left:
+        yield indent(Text(left, style="dim"), depth + 2)
 
 
 def _bracketed(text: str) -> str:

@@ -154,6 +154,16 @@ def test_an_explanation_has_the_way_the_tests_and_the_change() -> None:
     assert text.endswith("Read\n  a note\n")
 
 
+def test_of_a_long_condition_the_closest_alternatives_are_shown() -> None:
+    [reason] = explanation().phases
+    many = Clause(Joined.ANY, False, None, (_clause(LIMIT),) * 70)
+    long = replace(reason, replays=Clause(Joined.ALL, False, None, (many, CHOICE)))
+    text = render_explanation(replace(explanation(), phases=(long,)), WIDE)
+    tests = text[text.index("The graph replays when") :]
+    assert tests.count("does not hold: bs 4 > largest captured 2") == 3
+    assert "    ... 67 more: --format json" in tests
+
+
 def test_a_worker_that_does_not_run_is_one_line() -> None:
     other = PhaseReason("EAGLEWorker", PhaseName.VERIFY, None, (), (), note="EAGLEWorkerV2 runs")
     text = render_explanation(replace(explanation(), phases=(other,)), WIDE)
