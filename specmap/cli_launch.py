@@ -6,6 +6,7 @@ import functools
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -91,8 +92,8 @@ def _launch(given: dict[str, Any], own: str | None = None) -> Launch | None:
     if text is None and file is None:
         raise SpecmapError("these options need a launch command: --args or --args-file")
     for name in ("gpu_memory", "sm", "tp", "concurrency"):
-        if given[name] is not None and given[name] <= 0:
-            raise SpecmapError(f"--{name.replace('_', '-')} must be above 0")
+        if given[name] is not None and not 0 < given[name] < inf:
+            raise SpecmapError(f"--{name.replace('_', '-')} must be above 0 and finite")
     model, draft = given["model_config"], given["draft_config"]
     return Launch(
         text=text if text is not None else _read(file),

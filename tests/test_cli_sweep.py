@@ -52,6 +52,18 @@ def test_nothing_settled_is_exit_code_2(
     assert "no cell can be told" in found.err
 
 
+def test_a_worker_that_could_not_be_read_is_not_plain_decoding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tree = sweepable(tmp_path)
+    worker = tree / "sglang/srt/speculative/eagle_worker.py"
+    worker.write_text(worker.read_text("utf-8") + "\ndef broken(:\n", "utf-8")
+    assert swept(monkeypatch, tree, "--batch", "bs=1") == 2
+    out = capsys.readouterr().out
+    assert "without speculation" not in out
+    assert "1 cell: 1 not settled" in out
+
+
 @pytest.mark.parametrize("name", ["json", "csv", "markdown"])
 def test_formats_go_to_a_file(
     name: str, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -135,7 +135,7 @@ class Cell:
         if self.lost:
             return CellState.LOST
         if not self.workers:
-            return CellState.PLAIN
+            return CellState.UNKNOWN if self.missing else CellState.PLAIN
         if len(self.workers) > 1 or Verdict.UNKNOWN in verdicts or not verdicts:
             return CellState.UNKNOWN
         if verdicts <= {Verdict.EAGER, Verdict.NOT_RUN}:

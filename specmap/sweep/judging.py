@@ -13,6 +13,7 @@ from specmap.codemap.outcome import CYCLE, Assumption, Outcome, PhaseOutcome, Te
 from specmap.codemap.sweep import Cell, CellPhase
 from specmap.codemap.verdict import PhaseName, Verdict
 from specmap.launched import Prepared, least_captured
+from specmap.pipeline import unread
 from specmap.scan.launch.evaluator import Evaluator
 from specmap.scan.launch.library import Library
 from specmap.scan.launch.tables import Inputs
@@ -127,7 +128,7 @@ class Bench:
             largest_captured=max(sizes) if sizes else None,
             admitted=found.captured.admitted[1],
             tokens_per_request=found.captured.tokens_per_request,
-            missing=found.missing if _open(found) else (),
+            missing=_missing(found, unread(self._asked.codemap)),
             overwritten=_overwritten(facts),
             concerns=tuple(c.message for c in found.concerns if c.failing),
             unmet=tuple(
@@ -147,6 +148,13 @@ def _cycle_only(codemap: CodeMap, expected: Mapping[PhaseName, Verdict]) -> Code
         for worker in codemap.workers
     )
     return replace(codemap, workers=workers)
+
+
+def _missing(found: Outcome, partial: str) -> tuple[str, ...]:
+    """Return what is not known; without any worker, what of the tree was not read."""
+    if not found.workers and partial and found.refusal is None:
+        return (partial,)
+    return found.missing if _open(found) else ()
 
 
 def _open(found: Outcome) -> bool:

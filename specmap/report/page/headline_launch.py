@@ -20,6 +20,9 @@ def of_launch(subject: Subject, outcome: Outcome) -> Headline:
         made = Headline("bad", f"The server refuses to start: {outcome.refusal.message}.")
         made.because.append(("what is raised", outcome.refusal.span))
         return made
+    if not outcome.workers and outcome.partial:
+        text = f"No worker is found for this command, and {outcome.partial}."
+        return Headline("unknown", text)
     if not outcome.workers:
         return Headline("warn", "No speculative worker runs: the command does not speculate.")
     worker = outcome.worker

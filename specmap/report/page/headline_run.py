@@ -26,7 +26,10 @@ def of_run(run: Run, subject: Subject) -> Headline:
     made = _replayed(run)
     if failing:
         text, others = _together(failing)
-        made = Headline("bad", f"{text}.")
+        # Nothing is lost where all replayed: ranks or a launch that differ are to be looked at.
+        kept = [(made.text.rstrip("."), None)] if made.level == "ok" else []
+        made = Headline("warn" if kept else "bad", f"{text}.")
+        made.because += kept
         made.because += [(f.message, _place(f, run)) for f in others[: SHOWN - 1]]
     if made.level in ("bad", "warn"):
         _eager(made, run, subject)

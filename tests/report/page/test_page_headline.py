@@ -204,6 +204,10 @@ def test_what_is_not_known_is_said_with_what_would_settle_it() -> None:
             "No speculative worker runs: the command does not speculate.",
         ),
         (
+            replace(outcome(), workers=(), concerns=(), partial="1 module was not read"), "unknown",
+            "No worker is found for this command, and 1 module was not read.",
+        ),
+        (
             replace(judged(verify=Verdict.GRAPH), concerns=outcome().concerns), "warn",
             "Admission 48 > 2.",
         ),
@@ -287,6 +291,14 @@ def test_a_healthy_run_has_nothing_wrong_with_its_graphs() -> None:
         "a decode cycle takes 4.70 ms and yields 2.30 tokens a request",
         ".item() (removable) waits 100 us a cycle",
     ]
+
+
+def test_a_run_that_replayed_all_lost_nothing_whatever_else_was_found() -> None:
+    """Such as a launch on the command line that is not the run's own."""
+    said = "EAGLEWorker.draft: 90 GRAPH at a batch of 4 where the source says EAGER"
+    made = headline(subject(run=healthy(RunFinding(RunProblem.CONTRADICTION, said))))
+    assert (made.level, made.text) == ("warn", f"{said}.")
+    assert made.because[0][0].startswith("Nothing is wrong with the graphs: they replayed for")
 
 
 def test_some_eager_passes_are_not_called_healthy() -> None:
