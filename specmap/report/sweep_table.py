@@ -56,7 +56,7 @@ def render_sweep_markdown(sweep: Sweep) -> str:
         lines += _head([*axes, "tokens/s", "cycle, ms", "accept length", "from"])
         for cell in sweep.ranked:
             speed, cycle, length, rules = _predicted(cell)
-            lines.append(_line([*cell.values, speed, cycle, length, rules]))
+            lines.append(_line([*map(_escaped, cell.values), speed, cycle, length, rules]))
         lines.append("")
         lines += [f"- assumed: {text}" for text in sweep.ranking_assumes]
         lines.append("")
@@ -67,7 +67,7 @@ def render_sweep_markdown(sweep: Sweep) -> str:
         lines.append(
             _line(
                 [
-                    *row.values,
+                    *map(_escaped, row.values),
                     str(row.count),
                     worker,
                     *verdicts,

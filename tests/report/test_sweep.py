@@ -94,6 +94,17 @@ def test_csv_has_one_line_a_cell(found: Sweep) -> None:
     assert lines[6]["why"].startswith("ValueError: topk > 1")
 
 
+def renamed(found: Sweep, value: str, other: str) -> Sweep:
+    """Return a sweep with another text for a value of its first axis."""
+    first, *rest = found.axes
+    values = tuple(other if text == value else text for text in first.values)
+    cells = tuple(
+        replace(c, values=(other if c.values[0] == value else c.values[0], *c.values[1:]))
+        for c in found.cells
+    )
+    return replace(found, axes=(replace(first, values=values), *rest), cells=cells)
+
+
 def test_markdown_shows_messages_as_text(found: Sweep) -> None:
     text = render_sweep_markdown(found)
     assert "topk &gt; 1 \\| page_size &gt; 1 &lt;is&gt; unstable" in text
@@ -101,6 +112,9 @@ def test_markdown_shows_messages_as_text(found: Sweep) -> None:
     widths = {line.replace("\\|", "").count("|") for line in tables[:3]}
     assert len(widths) == 1
     assert "| 2 | 2..4 | 4 | 3 | EAGLEWorker | EAGER | EAGER | EAGER |" in text
+    odd = render_sweep_markdown(renamed(found, "2", "a<b>|c"))
+    assert "| a&lt;b&gt;\\|c |" in odd
+    assert "<b>" not in odd
 
 
 def test_json_holds_every_cell_by_axis(found: Sweep) -> None:
