@@ -35,8 +35,6 @@ MATRIX = {
 }
 CHOSEN = [
     MATRIX["0.5.9", "v1 tree", "tape"],
-    MATRIX["0.5.9", "v1 chain, page size 4", "eager"],
-    MATRIX["0.5.9", "v2 chain", "tape"],
     MATRIX["0.5.12", "v1 chain", "tape"],
     MATRIX["0.5.12", "v2 chain, page size 4", "tape"],
 ]

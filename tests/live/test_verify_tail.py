@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -29,15 +30,21 @@ _KEPT: list[tempfile.TemporaryDirectory[str]] = []  # until the tests end
 
 
 @cache
+def files() -> Mapping[str, str]:
+    """Return what the rewrite makes of the release's files."""
+    package = packages_of(RELEASE) / "sglang"
+    return fix_tree(Request(str(package), ("verify-tail",), unsafe=True)).report.after
+
+
+@cache
 def rewritten(only: bool) -> Path:
     """Return the folder of a tree with one wait; ``only``: the other way of the guard raises."""
     package = packages_of(RELEASE) / "sglang"
-    report = fix_tree(Request(str(package), ("verify-tail",), unsafe=True)).report
     _KEPT.append(tempfile.TemporaryDirectory(prefix="specmap-tail-"))
     folder = Path(_KEPT[-1].name)
     shutil.copytree(package, folder / "sglang", ignore=shutil.ignore_patterns("__pycache__"))
-    assert report.after
-    for file, text in report.after.items():
+    assert files()
+    for file, text in files().items():
         assert text.count(OLD_WAY) == 1
         raised = text.replace(OLD_WAY, "            raise AssertionError\n") if only else text
         (folder / file).write_text(raised, "utf-8")
