@@ -219,11 +219,10 @@ def _twice(
 def bypassed_runner(codemap: CodeMap, parameters: Mapping[str, object]) -> Iterator[Match]:
     """A pass of the decode cycle reaches the model without asking any graph runner."""
     of_prefill = _asking_for_prefill(codemap)
-    asks = [d for d in routes(codemap) if d.holder not in of_prefill]
-    asking = {(d.holder, phase) for d in asks for phase in d.phases}
     # A constant in place of the question is another rule's finding.
     constant = {f.holder for f in codemap.flags if f.decides and f.status is FlagStatus.CONSTANT}
-    holders = {d.holder for d in asks} | constant
+    every = {d.holder for d in routes(codemap)} | constant
+    holders = every - (of_prefill - constant)
     # Calls that others get to after they asked are not what leaves the runner out.
     shared = {
         site
@@ -233,10 +232,13 @@ def bypassed_runner(codemap: CodeMap, parameters: Mapping[str, object]) -> Itera
     }
     found: dict[_Site, list[tuple[Worker, PhaseName]]] = {}
     for worker, phase in phases_of(codemap):
+        # A phase that keeps a graph has asked for it: what else it asks is of no account.
+        keeps = any(arm.kind is SinkKind.GRAPH for arm in phase.arms)
+        asked = every if keeps else holders
         for arm in phase.arms:
             if arm.kind is not SinkKind.EAGER:
                 continue
-            if not any((h, phase.name) in asking or h in holders for h, _ in arm.chain):
+            if not any(h in asked for h, _ in arm.chain):
                 site = _site(arm.chain, worker, shared)
                 named = _passes(worker, site) or {phase.name}
                 found.setdefault(site, []).extend((worker, name) for name in sorted(named))
