@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from specmap.codemap.graph import Flag, FlagStatus, Guard
 from specmap.codemap.source import Span
-from specmap.codemap.verdict import PhaseName
 from specmap.scan.drops import Drops, reports
+from specmap.scan.flagphases import FlagPhases, FlagPlace
 from specmap.scan.guards import Bound, Path
 from specmap.scan.met import Met
-from specmap.scan.module import last_name
+from specmap.scan.module import FunctionInfo, last_name
 from specmap.scan.nodes import nodes_in
-from specmap.scan.phases import Phases, is_idle
+from specmap.scan.phases import Phases
 from specmap.scan.records import guards_of
 from specmap.scan.resolver import Resolver
 from specmap.scan.values import FunctionRef, Instance, Scope
@@ -22,26 +22,12 @@ from specmap.scan.walk import Walk
 from specmap.scan.walked import Activation
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Place:
-    """A statement that carries a flag, at the point where a walk reached it."""
-
-    name: str
-    node: ast.AST
-    value: ast.expr
-    scope: Scope
-    path: Path
-    passes: int
-    reported: bool
-    position: int | None = None
-
-
 class Flags:
     """Finds the flags in the functions that one worker's walks went through."""
 
     def __init__(self, resolver: Resolver, phases: Phases) -> None:
         self._resolver = resolver
-        self._phases = phases
+        self._where = FlagPhases(resolver, phases)
         names = resolver.vocabulary.flags
         self._names = frozenset().union(*names.values())
         self._results = names["result"] | names["runner"]
@@ -59,7 +45,7 @@ class Flags:
             found += self._dropped(walk, met)
         return found
 
-    def _places(self, met: Met) -> Iterator[_Place]:
+    def _places(self, met: Met) -> Iterator[FlagPlace]:
         activation = met.activation
         for seen in activation.seen:
             for node in nodes_in(seen.node):
@@ -67,7 +53,7 @@ class Flags:
                     continue
                 for keyword in node.keywords:
                     if keyword.arg in self._names:
-                        yield _Place(
+                        yield FlagPlace(
                             keyword.arg,
                             keyword,
                             keyword.value,
@@ -79,7 +65,7 @@ class Flags:
         yield from self._assigned(met)
         yield from self._returned(met)
 
-    def _assigned(self, met: Met) -> Iterator[_Place]:
+    def _assigned(self, met: Met) -> Iterator[FlagPlace]:
         """Assignments whose target is a flag: a name, an attribute, a place in a tuple."""
         activation = met.activation
         for statement in activation.function.facts.assigns:
@@ -92,7 +78,7 @@ class Flags:
                 for name, node, value, position in _targets(target, statement.value):
                     if name in self._names:
                         passes = met.passes_at(seen.passes)
-                        yield _Place(
+                        yield FlagPlace(
                             name, node, value, seen.scope, seen.path, passes, False, position
                         )
 
@@ -100,7 +86,7 @@ class Flags:
         items = target.elts if isinstance(target, ast.Tuple) else [target]
         return any(last_name(item) in self._names for item in items)
 
-    def _returned(self, met: Met) -> Iterator[_Place]:
+    def _returned(self, met: Met) -> Iterator[FlagPlace]:
         """Old releases hand the flag on as one position of a returned tuple."""
         activation = met.activation
         position = self._flag_position(activation)
@@ -113,7 +99,9 @@ class Flags:
                 if position < len(node.elts) and not isinstance(node.elts[position], ast.Starred):
                     value = node.elts[position]
                     passes = met.passes_at(seen.passes)
-                    yield _Place(name, value, value, seen.scope, seen.path, passes, True, position)
+                    yield FlagPlace(
+                        name, value, value, seen.scope, seen.path, passes, True, position
+                    )
 
     def _is_returned(self, activation: Activation, node: ast.expr) -> bool:
         assert activation.run is not None
@@ -131,12 +119,12 @@ class Flags:
                         return index
         return None
 
-    def _flag(self, place: _Place, walk: Walk, met: Met) -> Flag:
+    def _flag(self, place: FlagPlace, walk: Walk, met: Met) -> Flag:
         activation = met.activation
         module = activation.function.module
         chain = self._chain(place.value, place.scope)
         constant = place.value.value if isinstance(place.value, ast.Constant) else None
-        status = self._status(place, constant)
+        status = self._status(place, constant, activation)
         span = module.span(place.node)
         end = max(span.end_line, module.span(place.value).end_line)
         span = Span(span.file, span.line, end)
@@ -146,7 +134,7 @@ class Flags:
             span=span,
             holder=activation.function.id,
             status=status,
-            phase=self._phase(place, walk, met, status),
+            phase=self._where.of(place, walk, met),
             decides=not place.reported and self._is_tested(place, activation),
             value=constant if isinstance(constant, bool) else None,
             text=module.text(place.value),
@@ -160,7 +148,7 @@ class Flags:
             workers=(walk.worker.cls.id,),
         )
 
-    def _result_line(self, place: _Place, activation: Activation) -> int | None:
+    def _result_line(self, place: FlagPlace, activation: Activation) -> int | None:
         """The line on which the function hands this flag to its caller."""
         if place.reported or not isinstance(place.node, ast.Name):
             return None
@@ -169,7 +157,7 @@ class Flags:
                 return keyword.lineno
         return None
 
-    def _status(self, place: _Place, constant: object) -> FlagStatus:
+    def _status(self, place: FlagPlace, constant: object, activation: Activation) -> FlagStatus:
         if isinstance(constant, bool):
             return FlagStatus.CONSTANT
         decisions = self._resolver.vocabulary.decisions
@@ -178,10 +166,13 @@ class Flags:
                 return FlagStatus.COMPUTED
         if isinstance(place.value, ast.BoolOp | ast.Compare | ast.UnaryOp):
             return FlagStatus.COMPUTED
+        if isinstance(place.node, ast.Name) and not place.reported:
+            if not _is_loaded(place.node.id, activation.function):
+                return FlagStatus.DROPPED
         return FlagStatus.PROPAGATED
 
     def _source_line(
-        self, place: _Place, chain: list[tuple[int, str]], status: FlagStatus
+        self, place: FlagPlace, chain: list[tuple[int, str]], status: FlagStatus
     ) -> int | None:
         if status is FlagStatus.CONSTANT:
             return None
@@ -190,6 +181,8 @@ class Flags:
             for node in nodes_in(place.value):
                 if isinstance(node, ast.Call) and last_name(node.func) in decisions:
                     return node.lineno
+            return place.value.lineno
+        if status is FlagStatus.DROPPED:
             return place.value.lineno
         reads = [line for line, kind in chain if kind == "read"]
         if reads and not isinstance(place.value, ast.Attribute):
@@ -246,60 +239,11 @@ class Flags:
                 guards += guards_of(hop.path, hop.function, hop.node)
         return guards + guards_of(path, met.function, at)
 
-    def _is_tested(self, place: _Place, activation: Activation) -> bool:
+    def _is_tested(self, place: FlagPlace, activation: Activation) -> bool:
         """Whether the flag is read by a test of the function: then it chooses a path."""
         if any(_reads(test, place.name) for test in activation.function.facts.tests):
             return True
         return isinstance(place.node, ast.Attribute)
-
-    def _phase(self, place: _Place, walk: Walk, met: Met, status: FlagStatus) -> str:
-        if is_idle(walk):
-            return "idle"
-        own = self._call_phase(place, walk, met.activation)
-        if own is not None:
-            return own
-        if walk.kind == "prefill":
-            return self._next_phase(walk, place.passes, met) or PhaseName.TARGET_PREFILL
-        if place.reported and status is FlagStatus.CONSTANT:
-            return PhaseName.VERIFY
-        if place.reported:
-            return self._last_result_phase(walk)
-        return self._next_phase(walk, place.passes, met) or PhaseName.VERIFY
-
-    def _call_phase(self, place: _Place, walk: Walk, activation: Activation) -> str | None:
-        """The phase of the passes below the call that a flag came from."""
-        node: ast.AST = place.value
-        scope = place.scope
-        for _ in range(6):
-            if isinstance(node, ast.Call):
-                return self._phase_below(node, walk, activation)
-            if isinstance(node, ast.Attribute):
-                node = node.value
-            elif isinstance(node, ast.Name):
-                binding = scope.env.get(node.id)
-                if not isinstance(binding, Bound):
-                    return None
-                node, scope = binding.node, binding.scope
-            else:
-                return None
-        return None
-
-    def _phase_below(self, call: ast.Call, walk: Walk, activation: Activation) -> str | None:
-        for hit in walk.hits:
-            for hop in hit.chain:
-                if hop.node is call and hop.function is activation.function:
-                    return self._phases.name_of(hit)
-        return None
-
-    def _next_phase(self, walk: Walk, passes: int, met: Met) -> str | None:
-        """The phase of the next pass that starts inside the same function, else anywhere."""
-        first, last = met.span
-        inside = walk.hits[max(first, passes) : last] or walk.hits[passes:]
-        return self._phases.name_of(inside[0]) if inside else None
-
-    def _last_result_phase(self, walk: Walk) -> str:
-        names = {self._phases.name_of(hit) for hit in walk.hits}
-        return PhaseName.VERIFY if PhaseName.VERIFY in names else PhaseName.TARGET_PREFILL
 
     def _dropped(self, walk: Walk, met: Met) -> Iterator[Flag]:
         """Calls whose result carries a flag that the function never reads nor hands on."""
@@ -315,12 +259,9 @@ class Flags:
             flag = self._drops.by(target, statement, seen.scope, activation)
             if flag is None:
                 continue
-            phase = self._phase_below(statement.value, walk, activation) or self._next_phase(
-                walk, met.passes_at(seen.passes), met
-            )
             yield replace(
                 flag,
-                phase="idle" if is_idle(walk) else str(phase or PhaseName.VERIFY),
+                phase=self._where.of_call(statement.value, walk, met, met.passes_at(seen.passes)),
                 guards=self._guards(seen.path, met, statement.node),
                 workers=(walk.worker.cls.id,),
             )
@@ -337,6 +278,13 @@ def _targets(
             if isinstance(item, ast.Name | ast.Attribute):
                 part = value.elts[index] if same and isinstance(value, ast.Tuple) else value
                 yield last_name(item), item, part, None if same else index
+
+
+def _is_loaded(name: str, function: FunctionInfo) -> bool:
+    return any(
+        isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)
+        for n in nodes_in(function.node)
+    )
 
 
 def _reads(node: ast.expr, name: str) -> bool:

@@ -191,6 +191,11 @@ class Phases:
                     return found
         return "unknown"
 
+    def runner_role(self, runner: Instance) -> str | None:
+        """Return whose model a model runner runs; ``None`` is no model runner, or nobody's."""
+        names = self._resolver.vocabulary.model_runner
+        return self._owner_role(runner) if self._is_runner(runner, names) else None
+
     def _is_runner(self, instance: Instance, names: frozenset[str]) -> bool:
         return any(c.name in names for c in self._resolver.types.mro(instance.cls))
 
