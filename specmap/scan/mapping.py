@@ -213,7 +213,7 @@ class MapBuilder:
         captured = self._capture.is_captured
         found: dict[str, list[FoundSync]] = {}
         for worker, walk, phases in self._walked:
-            found[worker] = finder.find(walk, phases.name_of, captured)
+            found[worker] = finder.find(walk, phases.own, captured)
         for walk in self._scheduler.steps(self._mode("decode")):
             shared = finder.find(walk, lambda hit: None, captured)
             for worker in found:

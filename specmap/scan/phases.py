@@ -105,6 +105,12 @@ class Phases:
         """Return the phase of a hit."""
         return self._names.get(id(hit))
 
+    def own(self, hit: Hit) -> PhaseName | None:
+        """Return the phase that a hit is a pass of; ``None`` for one that stands in for it."""
+        name = self._names.get(id(hit))
+        found = self.by_name.get(name) if name is not None else None
+        return name if found is not None and hit in found.hits else None
+
     def _sort(self, walk: Walk) -> None:
         roles = [self._sorted_role(hit) for hit in walk.hits]
         extends = any(map(self._extends, walk.hits))
