@@ -97,7 +97,10 @@ def repeated(run: Callable[[], Cost]) -> Cost:
 
 
 def scan_cost(root: Path, folder: Path, *, empty: bool) -> Cost:
-    """Scan from outside, as a user does; the map is written and thrown away."""
+    """Scan from outside, as a user does; the map is written and thrown away.
+
+    Python may keep the byte code of specmap, as it has it after an installation.
+    """
     cache = folder / "cache"
     if empty:
         shutil.rmtree(cache, ignore_errors=True)
@@ -106,7 +109,7 @@ def scan_cost(root: Path, folder: Path, *, empty: bool) -> Cost:
     return measure(
         command,
         folder=folder,
-        environment={"SPECMAP_CACHE_DIR": str(cache)},
+        environment={"SPECMAP_CACHE_DIR": str(cache), "PYTHONDONTWRITEBYTECODE": ""},
         accepted=(0, 1),
     )
 

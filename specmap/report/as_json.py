@@ -1,7 +1,8 @@
 """The code map as JSON, and back.
 
-The reader and the writer are made from the model's own type annotations, once for each
-record, so that neither can forget a field. ``docs/json.md`` describes the result.
+The reader and the writer (:mod:`specmap.report.json_text`) are made from the model's own type
+annotations, once for each record, so that neither can forget a field. ``docs/json.md``
+describes the result.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import MISSING, fields
 from enum import StrEnum
 from functools import cache
-from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from types import UnionType
+from typing import Any, Union, get_args, get_origin
 
 from specmap.codemap.condition import (
     All,
@@ -22,26 +23,17 @@ from specmap.codemap.condition import (
     Condition,
     Leaf,
     Not,
-    atoms_of,
-)
-from specmap.codemap.condition import (
-    render as condition_text,
 )
 from specmap.codemap.graph import SCHEMA_VERSION, CodeMap
 from specmap.codemap.source import Span
 from specmap.errors import SpecmapError
+from specmap.report.json_text import PAIRS, dumps, hints_of, inner_hint
 from specmap.report.options import RenderOptions
 from specmap.report.select import narrow
 
-_Convert = Callable[[Any], Any]
+__all__ = ["MapFormatError", "dumps", "load", "render"]
 
-# Pairs that the model keeps as tuples, and the names that JSON gives to their halves.
-_PAIRS = {
-    ("Arm", "chain"): ("symbol", "line"),
-    ("CallEdge", "rejects"): ("symbol", "keyword"),
-    ("ClassRecord", "methods"): ("name", "line"),
-    ("Factory", "arms"): ("class", "condition"),
-}
+_Convert = Callable[[Any], Any]
 
 
 class MapFormatError(SpecmapError):
@@ -51,14 +43,6 @@ class MapFormatError(SpecmapError):
 def render(codemap: CodeMap, options: RenderOptions) -> str:
     """Return the narrowed map as indented JSON, with a final newline."""
     return dumps(narrow(codemap, options.workers, options.phases), indent=2) + "\n"
-
-
-def dumps(codemap: CodeMap, indent: int | None = None) -> str:
-    """Return the map as JSON; without ``indent`` in the shortest form."""
-    body = _writer(CodeMap)(codemap)
-    head = {"schema": body.pop("schema"), "partial": codemap.partial}
-    separators = (",", ":") if indent is None else None
-    return json.dumps(head | body, indent=indent, separators=separators)
 
 
 def load(text: str | bytes) -> CodeMap:
@@ -94,37 +78,6 @@ def _same(value: Any) -> Any:
 
 
 @cache
-def _writer(hint: Any) -> _Convert:
-    if hint == Condition:
-        return _write_condition
-    if isinstance(hint, type) and hasattr(hint, "__dataclass_fields__"):
-        return _record_writer(hint)
-    arguments = get_args(hint)
-    if get_origin(hint) is tuple:
-        return _tuple_converter(arguments, _writer, list)
-    if get_origin(hint) in (Union, UnionType):
-        return _optional(_writer(_only(arguments)))
-    return _same
-
-
-def _record_writer(record: type) -> _Convert:
-    columns = tuple((name, _field_writer(record, name, hint)) for name, hint in _hints(record))
-
-    def write(value: Any) -> dict[str, Any]:
-        return {name: convert(getattr(value, name)) for name, convert in columns}
-
-    return write
-
-
-def _field_writer(record: type, name: str, hint: Any) -> _Convert:
-    keys = _PAIRS.get((record.__name__, name))
-    if keys is None:
-        return _writer(hint)
-    first, second = map(_writer, get_args(get_args(hint)[0]))
-    return lambda pairs: [{keys[0]: first(a), keys[1]: second(b)} for a, b in pairs]
-
-
-@cache
 def _reader(hint: Any) -> _Convert:
     if hint == Condition:
         return _read_condition
@@ -132,15 +85,15 @@ def _reader(hint: Any) -> _Convert:
         return _record_reader(hint)
     arguments = get_args(hint)
     if get_origin(hint) is tuple:
-        return _tuple_converter(arguments, _reader, tuple)
+        return _tuple_reader(_reader(arguments[0]))
     if get_origin(hint) in (Union, UnionType):
-        return _optional(_reader(_only(arguments)))
+        return _optional(_reader(inner_hint(arguments)))
     return hint if isinstance(hint, type) and issubclass(hint, StrEnum) else _same
 
 
 def _record_reader(record: type) -> _Convert:
     defaults = {field.name: field.default for field in fields(record)}
-    columns = tuple((name, _field_reader(record, name, hint)) for name, hint in _hints(record))
+    columns = tuple((name, _field_reader(record, name, hint)) for name, hint in hints_of(record))
 
     def read(value: Any) -> Any:
         return record(
@@ -156,60 +109,22 @@ def _record_reader(record: type) -> _Convert:
 
 
 def _field_reader(record: type, name: str, hint: Any) -> _Convert:
-    keys = _PAIRS.get((record.__name__, name))
+    keys = PAIRS.get((record.__name__, name))
     if keys is None:
         return _reader(hint)
     first, second = map(_reader, get_args(get_args(hint)[0]))
     return lambda pairs: tuple((first(pair[keys[0]]), second(pair[keys[1]])) for pair in pairs)
 
 
-def _hints(record: type) -> list[tuple[str, Any]]:
-    hints = get_type_hints(record)
-    return [(field.name, hints[field.name]) for field in fields(record)]
-
-
-def _only(arguments: tuple[Any, ...]) -> Any:
-    (hint,) = (argument for argument in arguments if argument is not NoneType)
-    return hint
-
-
 def _optional(convert: _Convert) -> _Convert:
     return lambda value: None if value is None else convert(value)
 
 
-def _tuple_converter(
-    arguments: tuple[Any, ...], make: Callable[[Any], _Convert], into: Callable[[Any], Any]
-) -> _Convert:
+def _tuple_reader(convert: _Convert) -> _Convert:
     """Convert ``tuple[X, ...]``; plain text and numbers need no look at each element."""
-    convert = make(arguments[0])
     if convert is _same:
-        return into
-    return lambda values: into([convert(value) for value in values])
-
-
-def _write_condition(term: Condition) -> dict[str, Any]:
-    atoms = list(dict.fromkeys(atoms_of(term)))
-    places = {atom: index for index, atom in enumerate(atoms)}
-    return {
-        "text": condition_text(term),
-        "tree": _write_tree(term, places),
-        "atoms": [_write_atom(atom) for atom in atoms],
-    }
-
-
-def _write_tree(term: Condition, places: dict[Atom, int]) -> list[Any]:
-    if isinstance(term, Leaf):
-        return ["atom", places[term.atom]]
-    if isinstance(term, Not):
-        return ["not", _write_tree(term.term, places)]
-    word = "and" if isinstance(term, All) else "or"
-    return [word, *(_write_tree(inner, places) for inner in term.terms)]
-
-
-def _write_atom(atom: Atom) -> dict[str, Any]:
-    span = atom.span
-    place = {"file": None, "line": None, "end_line": None} if span is None else _writer(Span)(span)
-    return {"text": atom.text, "kind": atom.kind, **place}
+        return tuple
+    return lambda values: tuple([convert(value) for value in values])
 
 
 def _read_condition(value: Any) -> Condition:

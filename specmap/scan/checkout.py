@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import importlib.util
 import os
 import re
@@ -168,6 +167,8 @@ def _installed() -> Checkout | None:
 
 
 def _metadata_version() -> str | None:
+    import importlib.metadata
+
     try:
         return importlib.metadata.version(PACKAGE)
     except importlib.metadata.PackageNotFoundError:

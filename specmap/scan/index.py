@@ -105,7 +105,8 @@ class Tree:
         Nothing is kept: a tree has thousands of files, of which a scan parses some hundreds.
         """
         try:
-            return (self.root / file).read_bytes()
+            with (self.root / file).open("rb", buffering=0) as handle:
+                return handle.read()
         except OSError as error:
             if file not in self._unread:
                 self._unread.add(file)

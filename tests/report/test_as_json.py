@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,15 @@ def test_round_trip(sample: CodeMap, indent: int | None) -> None:
     loaded = as_json.load(text)
     assert loaded == sample
     assert as_json.dumps(loaded, indent) == text
+
+
+@pytest.mark.parametrize("indent", [None, 0, 2])
+def test_the_layout_is_that_of_the_standard_library(sample: CodeMap, indent: int | None) -> None:
+    odd = replace(sample, target='é "quoted" \x7f\n🙂', files=())
+    text = as_json.dumps(odd, indent)
+    separators = (",", ":") if indent is None else None
+    assert text == json.dumps(json.loads(text), indent=indent, separators=separators)
+    assert json.loads(text)["target"] == odd.target
 
 
 def test_a_condition_keeps_where_its_atoms_stand(sample: CodeMap) -> None:
