@@ -34,7 +34,7 @@ def with_launch(subject: Subject, prepared: Prepared) -> Subject:
     }
     return replace(
         subject, outcome=outcome, values=values, size_test=court.truths.size_test,
-        changes=_alternatives(prepared, outcome),
+        facts=prepared.settings().facts().facts, changes=_alternatives(prepared, outcome),
     )  # fmt: skip
 
 

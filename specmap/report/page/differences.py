@@ -5,16 +5,27 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping
 
+from specmap.codemap.launch import OriginKind
 from specmap.report.page.secrets import shown
 from specmap.report.page.settings import text_of
 from specmap.report.page.subject import Subject
 from specmap.report.page.tables import Json
 from specmap.trace.rundir import without_secrets
 
+_OPEN = "not known"
+
 
 def differences(left: Subject, right: Subject) -> list[Json]:
-    """Return each fact that is not the same on both sides, by group."""
+    """Return each fact that is not the same on both sides, by group.
+
+    What one side alone can have, the variables of a recorded run say, is not compared.
+    """
     one, other = dict(_groups(left)), dict(_groups(right))
+    if "arguments" in one and "arguments" in other:
+        compared = _compared(left, right, one["arguments"], other["arguments"])
+        for groups in (one, other):
+            values = groups["arguments"]
+            groups["arguments"] = {n: value for n, value in values.items() if n in compared}
     return [
         {
             "group": group,
@@ -23,6 +34,7 @@ def differences(left: Subject, right: Subject) -> list[Json]:
             "right": other[group].get(name),
         }
         for group in one
+        if group in other
         for name in sorted({*one[group], *other[group]})
         if one[group].get(name) != other[group].get(name)
     ]
@@ -41,16 +53,47 @@ def _groups(subject: Subject) -> Iterator[tuple[str, Mapping[str, str]]]:
     )
     yield "launch", _commands(subject)
     ranks = subject.run.ranks if subject.run is not None else ()
-    first = ranks[0] if ranks else None
-    arguments = dict(first.arguments) if first is not None else {}
-    if subject.outcome is not None:
-        arguments = {f.name: f.value for f in subject.outcome.settings if f.known} | arguments
-    yield "arguments", {n: shown(n, text_of(value)) for n, value in arguments.items()}
-    yield "versions", dict(first.versions) if first is not None else {}
-    environment = first.environment if first is not None else {}
-    yield "environment", {n: shown(n, value) for n, value in environment.items()}
-    machine = {"ranks": str(len(ranks)), "gpu": first.gpu, "ring": first.ring} if first else {}
-    yield "machine", machine
+    if subject.facts or ranks:
+        yield "arguments", _arguments(subject)
+    if ranks:
+        first = ranks[0]
+        yield "versions", dict(first.versions)
+        yield "environment", {n: shown(n, value) for n, value in first.environment.items()}
+        yield "machine", {"ranks": str(len(ranks)), "gpu": first.gpu, "ring": first.ring}
+
+
+def _arguments(subject: Subject) -> Mapping[str, str]:
+    """Return the value of each argument, given or not."""
+    ranks = subject.run.ranks if subject.run is not None else ()
+    recorded = ranks[0].arguments if ranks else {}
+    settled = {name: fact.value for name, fact in subject.facts.items() if fact.known}
+    values = {n: shown(n, text_of(value)) for n, value in (settled | dict(recorded)).items()}
+    return dict.fromkeys(subject.facts, _OPEN) | values
+
+
+def _compared(
+    left: Subject, right: Subject, one: Mapping[str, str], other: Mapping[str, str]
+) -> set[str]:
+    """Return the arguments that both sides know, and those that matter and one does not.
+
+    A run's header alone need not have all of them, so what it lacks says nothing.
+    """
+    known = {name for name in set(one) & set(other) if _OPEN not in (one[name], other[name])}
+    matter = _matter(left) | _matter(right)
+    alone = (set(one) - set(other)) if right.facts else set()
+    alone |= (set(other) - set(one)) if left.facts else set()
+    return known | matter & (set(one) & set(other) | alone)
+
+
+def _matter(subject: Subject) -> set[str]:
+    """Return the arguments that were given, unless by a run's header, or that decide."""
+    given = {
+        name
+        for name, fact in subject.facts.items()
+        if subject.run is None and any(o.kind is OriginKind.GIVEN for o in fact.origins)
+    }
+    deciding = subject.outcome.settings if subject.outcome is not None else ()
+    return given | {fact.name for fact in deciding}
 
 
 def _commands(subject: Subject) -> Mapping[str, str]:

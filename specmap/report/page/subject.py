@@ -10,6 +10,7 @@ from specmap.codemap.event import Run
 from specmap.codemap.explanation import Alternative
 from specmap.codemap.finding import LintReport
 from specmap.codemap.graph import CodeMap
+from specmap.codemap.launch import Fact
 from specmap.codemap.outcome import Outcome, TermValue
 from specmap.codemap.remedy import Attempt, FixReport, Rewrite
 from specmap.codemap.verdict import PhaseName
@@ -24,11 +25,11 @@ class Subject:
     """One side. ``None`` stands for what was not asked for or is not known.
 
     ``values`` and ``size_test`` come from the launch, or from what is assumed of a steady
-    batch. ``source`` returns the text of a file of the tree. ``changes`` are what would give
-    a phase that lost its graph the graph back. ``rewrites`` are the whole catalogue, ``diff``
-    shows what an attempt changes. ``recordings`` go with the ranks of ``run`` by name.
-    ``notes`` say what could not be done. ``limits`` are the settings that bound the captured
-    batch sizes.
+    batch. ``source`` returns the text of a file of the tree. ``facts`` are all settings of the
+    launch. ``changes`` are what would give a phase that lost its graph the graph back.
+    ``rewrites`` are the whole catalogue, ``diff`` shows what an attempt changes.
+    ``recordings`` go with the ranks of ``run`` by name. ``notes`` say what could not be done.
+    ``limits`` are the settings that bound the captured batch sizes.
     """
 
     label: str
@@ -38,6 +39,7 @@ class Subject:
     size_test: Callable[[Atom], str | None]
     partial: str = ""
     outcome: Outcome | None = None
+    facts: Mapping[str, Fact] = field(default_factory=dict)
     changes: Mapping[PhaseName, tuple[Alternative, ...]] = field(default_factory=dict)
     lint: LintReport | None = None
     limits: tuple[str, ...] = ()

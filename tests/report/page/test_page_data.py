@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from specmap.codemap.launch import Fact, FactOrigin, OriginKind, Plain
 from specmap.codemap.remedy import (
     Attempt,
     FixReport,
@@ -16,6 +17,7 @@ from specmap.codemap.remedy import (
 from specmap.codemap.remedy import Outcome as FixOutcome
 from specmap.fix.catalogue import CATALOGUE
 from specmap.report.page.data import page
+from specmap.report.page.subject import Subject
 from tests.report.page.shapes import wrong
 from tests.report.page.subjects import EVIL, SOURCE, lint, subject
 from tests.report.sample_outcome import REFUSAL, outcome
@@ -222,6 +224,44 @@ def test_what_two_sides_differ_in_stands_first() -> None:
         ("machine", "ranks", "2", "1"),
     ]
     assert page([left, left])[0]["differences"] == []
+
+
+def fact(name: str, value: Plain, origin: OriginKind, *, known: bool = True) -> Fact:
+    return Fact(name, known, value if known else None, (), (), (FactOrigin(origin, None),))
+
+
+def launched(*facts: Fact, deciding: tuple[Fact, ...] = (), **changes: Any) -> Subject:
+    judged = replace(outcome(), settings=deciding)
+    return subject(outcome=judged, facts={one.name: one for one in facts}, **changes)
+
+
+def test_arguments_are_compared_whether_or_not_they_decided() -> None:
+    """One launch for two releases: what both sides got differs in nothing."""
+    given, default = OriginKind.GIVEN, OriginKind.DEFAULT
+    shared = (fact("topk", 1, given), fact("page_size", 1, default))
+    backend = fact("attention_backend", "fa3", OriginKind.ASSIGNED)
+    left = launched(*shared, backend, fact("stream", False, default), fact("tp", 0, given))
+    right = launched(
+        *shared, replace(backend, value="triton"), fact("fresh", True, default),
+        fact("open", 0, default, known=False), deciding=shared,
+    )  # fmt: skip
+    shown = [d for d in page([left, right])[0]["differences"] if d["group"] == "arguments"]
+    assert [(d["name"], d["left"], d["right"]) for d in shown] == [
+        ("attention_backend", "fa3", "triton"), ("tp", "0", None),
+    ]  # fmt: skip
+    refused = launched(*(fact(one.name, 0, default, known=False) for one in (*shared, backend)))
+    shown = [d for d in page([left, refused])[0]["differences"] if d["group"] == "arguments"]
+    assert {(d["name"], d["right"]) for d in shown} == {("topk", "not known"), ("tp", None)}
+
+
+def test_what_one_side_alone_can_have_is_no_difference() -> None:
+    """A tree has no variables and no arguments beside a run; a header lacks arguments."""
+    ran = subject(run=RUN, run_name="a")
+    groups = {d["group"] for d in page([subject(), ran])[0]["differences"]}
+    assert groups <= {"target", "launch"}
+    given = launched(fact("topk", 1, OriginKind.GIVEN), fact("tp_size", 4, OriginKind.DEFAULT))
+    shown = [d for d in page([given, ran])[0]["differences"] if d["group"] == "arguments"]
+    assert [(d["name"], d["left"], d["right"]) for d in shown] == [("tp_size", "4", "2")]
 
 
 def test_secrets_stand_nowhere() -> None:

@@ -13,6 +13,16 @@ const GROUPS: Record<Difference["group"], string> = {
   machine: "Machine",
 };
 
+/** What a side has that lacks a fact of the other one. */
+const ABSENT: Record<Difference["group"], string> = {
+  target: "not known",
+  launch: "none given",
+  arguments: "no such argument",
+  versions: "not recorded",
+  environment: "not set",
+  machine: "not recorded",
+};
+
 export function Comparison() {
   const { page } = useShared();
   const [left, right] = page.sides;
@@ -60,7 +70,7 @@ function Differences({ found, left, right }: { found: Difference[]; left: Side; 
               </th>
               {[one.left, one.right].map((value, at) => (
                 <td key={at} class="mono clip">
-                  {value ?? <span class="soft">not set</span>}
+                  {value ?? <span class="soft">{ABSENT[one.group]}</span>}
                 </td>
               ))}
             </tr>
