@@ -73,10 +73,11 @@ def report(
     with screen.progress(quiet) as progress:
         made = report(request, progress)
     code = _FAILED if made.blind else int(made.failing)
+    notes = (*made.blind, *made.notes)
     if output == "-":
-        return Shown(made.content.decode(), code, None, made.blind)
+        return Shown(made.content.decode(), code, None, notes)
     pipeline.write_file(Path(output), made.content)
-    return Shown("" if quiet else f"wrote {output}\n", code, None, made.blind)
+    return Shown("" if quiet else f"wrote {output}\n", code, None, notes)
 
 
 def _check(path: Path) -> None:

@@ -14,6 +14,8 @@ from specmap.codemap.event import Run, RunProblem
 from specmap.errors import SpecmapError, TraceError
 from specmap.judged import with_launch, without_launch
 from specmap.launched import Launch
+from specmap.report.page.secrets import UNRECORDED, shown
+from specmap.report.page.settings import text_of
 from specmap.report.page.subject import Subject
 from specmap.report.page.timeline import Recording
 
@@ -42,12 +44,16 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """A page, and what its exit code rests on: ``failing`` findings, ``blind`` faults."""
+    """A page, and what its exit code rests on: ``failing`` findings, ``blind`` faults.
+
+    ``notes`` say what was not done and is no fault.
+    """
 
     content: bytes
     label: str
     failing: bool
     blind: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def report(request: Request, progress: pipeline.Progress | None = None) -> Reported:
@@ -68,6 +74,7 @@ def report(request: Request, progress: pipeline.Progress | None = None) -> Repor
         "-".join(side.label for side in sides),
         any(_failing(side) for side in sides),
         tuple(text for side in sides for text in _blind(side)),
+        tuple(text for side in sides for text in side.notes),
     )
 
 
@@ -151,7 +158,10 @@ def _side(
 def _judged(
     subject: Subject, tree: pipeline.Resolved, request: Request, run: Run | None
 ) -> Subject:
-    """Add the outcome of the launch that was given, or of the one that the run shows."""
+    """Add the outcome of the launch that was given, or of the one that the run shows.
+
+    A launch that is not the run's says nothing about it and is left out.
+    """
     from specmap.launched import ready
     from specmap.scan.launch.library import Library
     from specmap.scan.vocabulary import load_vocabulary
@@ -160,7 +170,11 @@ def _judged(
     library = Library(tree.checkout.root, vocabulary.package)
     codemap, given = subject.codemap, request.launch
     if given is not None and given.text:
-        return with_launch(subject, ready(codemap, library, vocabulary, given))
+        judged = with_launch(subject, ready(codemap, library, vocabulary, given))
+        unlike = _unlike(judged, run)
+        if not unlike:
+            return judged
+        subject = replace(subject, notes=(unlike,))
     if given is not None and run is None:
         raise SpecmapError(
             "these options need a launch: --args or --args-file, or a recorded run with --run"
@@ -176,7 +190,22 @@ def _judged(
         if not incomplete:
             return judged
         why = why or incomplete
-    return without_launch(replace(subject, notes=(why,) if why else ()))
+    return without_launch(replace(subject, notes=(*subject.notes, *filter(None, (why,)))))
+
+
+def _unlike(judged: Subject, run: Run | None) -> str:
+    """Say in which settings a launch is not that of a run, "" where it may be.
+
+    A setting that the launch leaves open may get its value while the server starts.
+    """
+    recorded = run.ranks[0].arguments if run is not None and run.ranks else {}
+    found = []
+    for name in sorted(judged.telling & set(recorded)):
+        stated, ran = judged.facts[name].value, recorded[name]
+        if stated is not None and ran not in (stated, UNRECORDED):
+            found.append(f"{name} {shown(name, text_of(stated))}, the run {text_of(ran)}")
+    told = "the launch given is not that of the run and is left out"
+    return f"{told}: {'; '.join(found)}" if found else ""
 
 
 def _incomplete(judged: Subject, run: Run | None) -> str:

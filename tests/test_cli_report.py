@@ -10,13 +10,13 @@ from tests.report.page.shapes import wrong
 from tests.report.page.subjects import unpacked
 from tests.review_tree import Run, edit
 from tests.sweep.tree import REFUSAL_LINE, sweepable
-from tests.trace.recorded import MAX_BS_2, write_pair
+from tests.trace.recorded import DISABLED, MAX_BS_2, Case, write_pair
 
 
-def recorded(folder: Path) -> Path:
+def recorded(folder: Path, case: Case = MAX_BS_2) -> Path:
     """Write a run that was recorded on a GPU."""
     folder.mkdir()
-    MAX_BS_2.write(folder)
+    case.write(folder)
     return folder
 
 
@@ -70,17 +70,43 @@ def test_a_server_that_ran_is_not_said_to_refuse_its_start(run: Run, tmp_path: P
     edit(sweepable(tmp_path), "sglang/srt/server_args.py", (old, "if not self.model_path or"))
     recorded(tmp_path / "trace-1")
     code, _, err = run("report", "tree", "--run", "trace-1", "-o", "run.html")
-    assert (code, err) == (1, "")
+    assert code == 1
     data, _ = unpacked(Path("run.html").read_bytes())
     (side,) = data["sides"]
     assert side["launch"] is None
     (note,) = side["run"]["notes"]
     assert f"server_args.py:{REFUSAL_LINE}: too deep a tree" in note
     assert "give the launch command" in note
+    assert err == f"specmap: {note}\n"
     launch = "--model-path m --speculative-algorithm EAGLE --speculative-num-steps 5"
     run("report", "tree", "--run", "trace-1", "-o", "run.html", "--args", launch)
     data, _ = unpacked(Path("run.html").read_bytes())
     assert data["sides"][0]["launch"]["refusal"]["message"] == "too deep a tree"
+
+
+@pytest.mark.parametrize(
+    ("case", "more", "differs"),
+    [
+        (MAX_BS_2, "--cuda-graph-bs 1 2", ""),
+        (MAX_BS_2, "--cuda-graph-bs 1 2 4", "cuda_graph_bs [1, 2, 4], the run [1, 2]"),
+        (MAX_BS_2, "--disable-cuda-graph", "disable_cuda_graph True, the run False"),
+        (DISABLED, "", "disable_cuda_graph False, the run True"),
+    ],
+)
+def test_a_launch_that_is_not_the_run_s_is_left_out(
+    run: Run, tmp_path: Path, case: Case, more: str, differs: str
+) -> None:
+    """Given, or a default that decides: the verdicts beside the run are those of its own launch."""
+    sweepable(tmp_path)
+    recorded(tmp_path / "trace-1", case)
+    launch = f"--model-path m --speculative-algorithm EAGLE3 {more}"
+    _, _, err = run("report", "tree", "--run", "trace-1", "-o", "run.html", "--args", launch)
+    (side,) = unpacked(Path("run.html").read_bytes())[0]["sides"]
+    own = launch.split() == side["launch"]["command"]
+    assert own == (differs == "")
+    told = f"the launch given is not that of the run and is left out: {differs}"
+    assert err == (f"specmap: {told}\n" if differs else "")
+    assert (told in [reason["text"] for reason in side["headline"]["because"]]) == bool(differs)
 
 
 @pytest.mark.parametrize(

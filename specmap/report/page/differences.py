@@ -5,8 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping
 
-from specmap.codemap.launch import OriginKind
-from specmap.report.page.secrets import shown
+from specmap.report.page.secrets import UNRECORDED, shown
 from specmap.report.page.settings import text_of
 from specmap.report.page.subject import Subject
 from specmap.report.page.tables import Json
@@ -67,33 +66,26 @@ def _arguments(subject: Subject) -> Mapping[str, str]:
     ranks = subject.run.ranks if subject.run is not None else ()
     recorded = ranks[0].arguments if ranks else {}
     settled = {name: fact.value for name, fact in subject.facts.items() if fact.known}
-    values = {n: shown(n, text_of(value)) for n, value in (settled | dict(recorded)).items()}
+    values = {
+        name: shown(name, text_of(value))
+        for name, value in (settled | dict(recorded)).items()
+        if value != UNRECORDED
+    }
     return dict.fromkeys(subject.facts, _OPEN) | values
 
 
 def _compared(
     left: Subject, right: Subject, one: Mapping[str, str], other: Mapping[str, str]
 ) -> set[str]:
-    """Return the arguments that both sides know, and those that matter and one does not.
+    """Return the arguments that both sides know, and telling ones that one does not.
 
     A run's header alone need not have all of them, so what it lacks says nothing.
     """
     known = {name for name in set(one) & set(other) if _OPEN not in (one[name], other[name])}
-    matter = _matter(left) | _matter(right)
+    telling = left.telling | right.telling
     alone = (set(one) - set(other)) if right.facts else set()
     alone |= (set(other) - set(one)) if left.facts else set()
-    return known | matter & (set(one) & set(other) | alone)
-
-
-def _matter(subject: Subject) -> set[str]:
-    """Return the arguments that were given, unless by a run's header, or that decide."""
-    given = {
-        name
-        for name, fact in subject.facts.items()
-        if subject.run is None and any(o.kind is OriginKind.GIVEN for o in fact.origins)
-    }
-    deciding = subject.outcome.settings if subject.outcome is not None else ()
-    return given | {fact.name for fact in deciding}
+    return known | telling & (set(one) & set(other) | alone)
 
 
 def _commands(subject: Subject) -> Mapping[str, str]:

@@ -22,6 +22,7 @@ def headline(subject: Subject) -> Headline:
         made = of_run(subject.run, subject)
         if made.level != "ok":
             changes(made, subject)
+        made.because[:0] = [(note, None) for note in subject.notes]
     elif subject.outcome is not None:
         made = of_launch(subject, subject.outcome)
     else:

@@ -9,6 +9,8 @@ from specmap.report.page.subject import Subject
 from specmap.trace.rundir import without_secrets
 
 HIDDEN = "***"
+UNRECORDED = "<hidden>"
+"""What a run's header holds in place of a value that may be secret."""
 _LEAST = 4
 """Shorter values are only hidden where they are named: they stand in other words, too."""
 

@@ -10,7 +10,7 @@ from specmap.codemap.event import Run
 from specmap.codemap.explanation import Alternative
 from specmap.codemap.finding import LintReport
 from specmap.codemap.graph import CodeMap
-from specmap.codemap.launch import Fact
+from specmap.codemap.launch import Fact, OriginKind
 from specmap.codemap.outcome import Outcome, TermValue
 from specmap.codemap.remedy import Attempt, FixReport, Rewrite
 from specmap.codemap.verdict import PhaseName
@@ -50,3 +50,17 @@ class Subject:
     run_name: str = ""
     notes: tuple[str, ...] = ()
     recordings: Mapping[str, Recording] = field(default_factory=dict)
+
+    @property
+    def telling(self) -> frozenset[str]:
+        """The arguments that a command gives and those that decide how its phases end.
+
+        A run's header gives all that there are, which says nothing.
+        """
+        given = {
+            name
+            for name, fact in self.facts.items()
+            if self.run is None and any(o.kind is OriginKind.GIVEN for o in fact.origins)
+        }
+        terms = (value for values in self.values.values() for _, value in values)
+        return frozenset(given | {fact.name for term in terms for fact in term.settings})
