@@ -344,5 +344,6 @@ def _blind(side: Subject) -> Iterator[str]:
     if side.run is not None:
         problems = (RunProblem.NO_CYCLE,)
         yield from (f.message for f in side.run.findings if f.problem in problems)
+        yield from side.run.damage
     elif side.outcome is not None and not side.outcome.findings:
         yield from filter(None, (undecided(side.outcome),))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,30 @@ def test_a_server_that_ran_is_not_said_to_refuse_its_start(run: Run, tmp_path: P
     run("report", "tree", "--run", "trace-1", "-o", "run.html", "--args", launch)
     data, _ = unpacked(Path("run.html").read_bytes())
     assert data["sides"][0]["launch"]["refusal"]["message"] == "too deep a tree"
+
+
+@pytest.mark.parametrize("command", ["report", "trace read"])
+@pytest.mark.parametrize("damaged", ["spool", "json"])
+def test_what_of_a_run_cannot_be_read_is_said(
+    run: Run, tmp_path: Path, command: str, damaged: str
+) -> None:
+    """Random bytes among the records, or a header that is cut: the same words as trace read."""
+    file = recorded(tmp_path / "trace-1") / f"rank-0-0-0-1.{damaged}"
+    content = file.read_bytes()
+    broken = content[:4000] + random.Random(1).randbytes(5000) + content[9000:]
+    file.write_bytes(broken if damaged == "spool" else b"{")
+    name = "--target" if command == "trace read" else "--run"
+    words = ["trace-1", name, "clean"] if command == "trace read" else ["clean", name, "trace-1"]
+    code, _, err = run(*command.split(), *words)
+    wanted = "records are of no kind" if damaged == "spool" else "no JSON object"
+    assert code == 2
+    assert wanted in err
+    if command == "report":
+        (side,) = unpacked(Path("output/report.html").read_bytes())[0]["sides"]
+        said = [reason["text"] for reason in side["headline"]["because"]]
+        assert any(wanted in text for text in said)
+        assert any(wanted in text for text in side["run"]["notes"])
+        assert side["headline"]["level"] != "ok"
 
 
 @pytest.mark.parametrize(

@@ -27,8 +27,10 @@ def headline(subject: Subject) -> Headline:
         made = of_launch(subject, subject.outcome)
     else:
         made = _of_map(subject)
-    if subject.partial:
-        made.because.append((subject.partial, None))
+    unread = [subject.partial] if subject.partial else []
+    unread += subject.run.damage if subject.run is not None else ()
+    if unread:
+        made.because += [(text, None) for text in unread]
         made.level = "unknown" if made.level == "ok" else made.level
     _errors(made, subject.lint)
     return made

@@ -26,7 +26,7 @@ def run(subject: Subject, tables: Tables, timelines: Mapping[str, Any]) -> Json 
         "ranksExpected": ran.ranks_expected,
         "failing": ran.failing,
         "findings": [_finding(finding, numbers) for finding in ran.findings],
-        "notes": list(ran.notes),
+        "notes": [*ran.damage, *ran.notes],
         "budget": None if ran.budget is None else _budget(ran.budget),
         "ranks": [_rank(rank, tables, timelines.get(rank.name)) for rank in ran.ranks],
     }
