@@ -69,8 +69,6 @@ def _table(sweep: Sweep) -> RenderableType:
 
 
 def _ranking(sweep: Sweep) -> Iterator[RenderableType]:
-    yield ""
-    yield heading("Ranked by predicted tokens a second")
     columns = [*(axis.name for axis in sweep.axes), "tokens/s", "cycle", "accept length", "from"]
     lines: list[Sequence[str | Text]] = []
     for cell in sweep.ranked:
@@ -82,6 +80,8 @@ def _ranking(sweep: Sweep) -> Iterator[RenderableType]:
             [*cell.values, speed, cycle, f"{made.accept_length:.2f}", Text("\n".join(made.rules))]
         )
     if lines:
+        yield ""
+        yield heading("Ranked by predicted tokens a second")
         yield table(columns, lines, wide="from")
     unranked: dict[str, int] = {}
     for cell in sweep.cells:

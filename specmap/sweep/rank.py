@@ -338,8 +338,17 @@ def ranked(
     given: Sequence[AcceptLength],
     launch: Mapping[str, object],
     words: SweepWords,
+    sm: int | None = None,
 ) -> Sweep:
-    """Return a sweep with predictions; ``launch`` are the settings that the launch gives."""
+    """Return a sweep with predictions.
+
+    ``launch`` are the settings that the launch gives, ``sm`` the compute capability. A run of
+    another release or GPU measured another program and is not used.
+    """
+    samples = {
+        name: _elsewhere(one, sweep.release, sm) or one if isinstance(one, Sample) else one
+        for name, one in samples.items()
+    }
     usable = [sample for sample in samples.values() if isinstance(sample, Sample)]
     ranking = Ranking(sweep, usable, given, words)
     found = replace(
@@ -351,6 +360,16 @@ def ranked(
     return replace(
         found, ranking_assumes=tuple(_assumes(found, usable, launch, varied | words.capture))
     )
+
+
+def _elsewhere(sample: Sample, release: str | None, sm: int | None) -> str:
+    """Say that a run is of another release or GPU, "" where that is not known."""
+    ran, gpu = sample.run.release, sample.rank.gpu_sm
+    if ran and release and ran != release:
+        return f"it ran SGLang {ran} and the tree is {release}"
+    if gpu is not None and sm is not None and gpu != sm:
+        return f"it ran on {sample.rank.gpu or 'a GPU'} with --sm {gpu}, the launch says --sm {sm}"
+    return ""
 
 
 def _assumes(
@@ -377,6 +396,8 @@ def _assumes(
     if any(", its " in rule for rule in rules):
         yield "what a phase takes more or less is added to the cycle one to one"
     for sample in samples:
+        gpu, release = sample.rank.gpu or "a GPU not recorded", sample.run.release or "not recorded"
+        yield f"{sample.name}: SGLang {release} on {gpu}, and so is every cell"
         if sample.share < 1:
             yield (
                 f"{sample.name}: its median cycle is one of bs {sample.size}, "

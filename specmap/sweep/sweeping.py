@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from specmap.codemap.sweep import BATCH_AXIS, Axis, Cell, Sweep
 from specmap.errors import SpecmapError
 from specmap.launched import Launch, Prepared, prepared
 from specmap.pipeline import Progress, unread
+from specmap.scan.launch.tables import Inputs
 from specmap.sweep.grid import Grid, grid_of, read_axes, read_sizes
 
 
@@ -71,10 +72,10 @@ def sweep_launch(
             notes=(*asked.question.notes, *grid.notes),
             partial=unread(asked.codemap),
         )
-        return ranked(found, asked.sure.inputs.values)
+        return ranked(found, asked.sure.inputs)
 
 
-def _ranking(request: SweepRequest) -> Callable[[Sweep, Mapping[str, object]], Sweep]:
+def _ranking(request: SweepRequest) -> Callable[[Sweep, Inputs], Sweep]:
     """Read the runs, before anything is judged; return what ranks a sweep by them.
 
     Raises:
@@ -93,7 +94,7 @@ def _ranking(request: SweepRequest) -> Callable[[Sweep, Mapping[str, object]], S
     samples = {name: sample_of(name, read_run(run), words) for run, name in names.items()}
     if not samples:
         return lambda found, launch: found
-    return lambda found, launch: ranked(found, samples, given, launch, words)
+    return lambda found, launch: ranked(found, samples, given, launch.values, words, launch.sm)
 
 
 def _grid(asked: Prepared, axes: tuple[Axis, ...], sizes: tuple[int, ...]) -> Grid:

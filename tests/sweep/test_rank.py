@@ -106,6 +106,30 @@ def test_one_draft_step_runs_no_forward_and_scales_from_nothing() -> None:
     assert "no rule leads" in predicted(one, measured, given=["1=2"]).unranked
 
 
+@pytest.mark.parametrize(
+    ("release", "gpu_sm", "reason"),
+    [
+        ("0.5.12", 90, "it ran SGLang 0.5.12 and the tree is 0.5.9"),
+        ("0.5.9", 80, "it ran on NVIDIA H200 with --sm 80, the launch says --sm 90"),
+        ("0.5.9", 90, ""),
+        (None, None, ""),
+    ],
+)
+def test_a_run_of_another_program_ranks_nothing(
+    release: str | None, gpu_sm: int | None, reason: str
+) -> None:
+    measured = run()
+    (rank,) = measured.ranks
+    rank = replace(rank, gpu="NVIDIA H200", gpu_sm=gpu_sm)
+    sample = sample_of("run0", replace(measured, release=release, ranks=(rank,)), WORDS)
+    made = ranked(sweep((BS,), cell()), {"run0": sample}, (), {}, WORDS, 90)
+    assert made.runs[0].unused == reason
+    assert (made.cells[0].prediction is None) == bool(reason)
+    told = [text for text in made.ranking_assumes if "NVIDIA H200" in text]
+    wanted = f"run0: SGLang {release or 'not recorded'} on NVIDIA H200, and so is every cell"
+    assert told == ([] if reason else [wanted])
+
+
 def test_a_run_that_lost_its_graph_stands_for_its_replays_where_both_were_seen() -> None:
     """Verify took 2400 us eager and 400 us replayed: 2 ms of 4 ms would go."""
     verify = replace(ran("verify", State.EAGER, cpu_us=2400), median_replay_ns=400_000)
