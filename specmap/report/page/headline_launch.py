@@ -59,6 +59,7 @@ def _of_worker(worker: WorkerOutcome, outcome: Outcome, subject: Subject) -> Hea
     eager = [p for p in cycle if p.verdict is Verdict.EAGER]
     lost = [p for p in eager if p.could_replay]
     never = [p for p in eager if not p.could_replay]
+    unknown = [p for p in cycle if p.verdict is Verdict.UNKNOWN]
     if lost:
         made = _lost(worker, lost, size)
         changes(made, subject)
@@ -66,12 +67,17 @@ def _of_worker(worker: WorkerOutcome, outcome: Outcome, subject: Subject) -> Hea
         eager = [p for p in eager if not subject.changes.get(p.name)]
     elif any(p.name is PhaseName.VERIFY for p in never):
         made = _without(worker, never, "bad")
-    elif any(p.verdict is Verdict.UNKNOWN for p in cycle):
-        return _unknown(worker, cycle, outcome)
+    elif unknown:
+        made = Headline("unknown", _unknown(worker, unknown))
+        _settling(made, unknown, outcome)
+        return made
     elif never:
         made = _without(worker, never, "warn")
     else:
         return _good(worker, cycle, size)
+    if unknown:
+        made.text += f" {_unknown(worker, unknown)}"
+        _settling(made, unknown, outcome)
     explained(made, subject, worker.name, [p.name for p in eager])
     return made
 
@@ -108,16 +114,18 @@ def _without(worker: WorkerOutcome, never: Sequence[PhaseOutcome], level: str) -
     return made
 
 
-def _unknown(worker: WorkerOutcome, cycle: Sequence[PhaseOutcome], outcome: Outcome) -> Headline:
-    unknown = [phase for phase in cycle if phase.verdict is Verdict.UNKNOWN]
+def _unknown(worker: WorkerOutcome, unknown: Sequence[PhaseOutcome]) -> str:
     names = listed([phase.name.value for phase in unknown])
     verb = "replays" if len(unknown) == 1 else "replay"
-    made = Headline("unknown", f"It is not known whether {names} of {worker.name} {verb} a graph.")
+    return f"It is not known whether {names} of {worker.name} {verb} a graph."
+
+
+def _settling(made: Headline, unknown: Sequence[PhaseOutcome], outcome: Outcome) -> None:
+    """Say what is open of phases, and what would settle it."""
     for phase in unknown:
         made.because += [(f"{phase.name}: {said(t)}", t.span) for t in phase.open_terms[:2]]
         made.because += [(f"{phase.name}: {phase.note}", None)] if phase.note else []
     made.todo += [f"settle {what}" for what in outcome.missing[:SHOWN]]
-    return made
 
 
 def _good(worker: WorkerOutcome, cycle: Sequence[PhaseOutcome], size: int) -> Headline:

@@ -195,6 +195,19 @@ def test_what_is_not_known_is_said_with_what_would_settle_it() -> None:
     assert made.because[0][0].endswith("is not known (needs model config)")
 
 
+@pytest.mark.parametrize("could_replay", [True, False])
+def test_an_open_phase_beside_an_eager_one_is_told_too(could_replay: bool) -> None:
+    one = judged(draft=Verdict.UNKNOWN, verify=Verdict.EAGER)
+    (worker,) = one.workers
+    phases = tuple(replace(p, could_replay=could_replay) for p in worker.phases)
+    made = headline(subject(outcome=replace(one, workers=(replace(worker, phases=phases),))))
+    assert made.level == "bad"
+    assert made.text.startswith("verify of EAGLEWorkerV2 ")
+    assert made.text.endswith(". It is not known whether draft of EAGLEWorkerV2 replays a graph.")
+    assert made.todo == ["settle model config (--model-config)"]
+    assert any(text.startswith("draft: ") for text, _ in made.because)
+
+
 @pytest.mark.parametrize(
     ("found", "level", "text"),
     [

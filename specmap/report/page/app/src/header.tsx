@@ -55,7 +55,7 @@ export function Bar(props: { stops: Stop[]; here: string; sides: Side[]; shown: 
 }
 
 const SIGNS = { ok: "✓", warn: "!", bad: "✗", unknown: "?" } as const;
-const WORDS = { ok: "Nothing to do", warn: "Look at this", bad: "Graphs are lost", unknown: "Not decided" } as const;
+const WORDS = { ok: "Nothing to do", warn: "Look at this", bad: "Something is wrong", unknown: "Not decided" } as const;
 const BECAUSE = { ok: "Besides", warn: "Why", bad: "Why", unknown: "What is known" } as const;
 
 export function Headline({ side, name }: { side: Side; name: string }) {
