@@ -57,7 +57,7 @@ def test_the_wheel_carries_the_agent_and_its_ring(built: dict[str, Path]) -> Non
         names = set(archive.namelist())
     agent = "specmap/trace/agent"
     assert {
-        f"{agent}/ring.c",
+        *(f"{agent}/{source}" for source in ("ring.h", "ring.c", "wrapper.c", "carried.c")),
         f"{agent}/_ring{sysconfig.get_config_var('EXT_SUFFIX')}",
         f"{agent}/inject/sitecustomize.py",
         f"{agent}/inject/specmap_inject-1.dist-info/entry_points.txt",

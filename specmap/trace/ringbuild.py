@@ -34,6 +34,6 @@ def built_ring(server: Installed, cache: Path) -> Path | None:
 def _sources() -> str:
     """Return a hash of what is built, so that another specmap builds its own."""
     digest = sha256()
-    for path in sorted(_AGENT.glob("*.c")):
+    for path in sorted(_AGENT.glob("*.[ch]")):
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]

@@ -14,7 +14,11 @@ import sysconfig
 import tempfile
 from typing import Any
 
-_FLAGS = ("-O2", "-fPIC", "-shared", "-Wall", "-Wextra", "-Wno-deprecated-declarations")
+_FLAGS = (
+    "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra",
+    "-Wno-deprecated-declarations",
+)  # fmt: skip
+_SOURCES = ("ring.c", "wrapper.c", "carried.c")
 _TIMEOUT_S = 120
 
 
@@ -35,12 +39,13 @@ def build(into: str) -> str:
     include = sysconfig.get_path("include")
     if not os.path.exists(f"{include}/Python.h"):
         raise OSError("Python's C headers are not installed")
-    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "ring.c")
+    here = os.path.dirname(os.path.abspath(__file__))
+    sources = [os.path.join(here, one) for one in _SOURCES]
     os.makedirs(into, exist_ok=True)
     target = f"{into}/{name()}"
     with tempfile.TemporaryDirectory(dir=into) as folder:
         made = f"{folder}/{name()}"
-        command = [compiler, *_FLAGS, f"-I{include}", "-o", made, source]
+        command = [compiler, *_FLAGS, f"-I{include}", "-o", made, *sources]
         done = subprocess.run(command, capture_output=True, timeout=_TIMEOUT_S, check=False)
         if done.returncode != 0:
             raise OSError(f"{compiler} refused the C ring: {done.stderr.decode()[:500]}")

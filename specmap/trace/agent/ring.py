@@ -27,6 +27,8 @@ from .records import (
 from .shape import NOWHERE, Shape
 
 AnyCall = Callable[..., Any]
+# Mode, size and object of an open call, and the batch of the forward around it.
+Entered = tuple[int, int, int, Any]
 _pack, _BYTES = RECORD.pack_into, RECORD.size
 _MOST_KNOWN = 1024
 _INT32, _INT16, _UINT64 = (1 << 31) - 1, (1 << 15) - 1, (1 << 64) - 1
@@ -79,6 +81,7 @@ class PythonRing:
         self.seen: Callable[[Any], None] | None = None
         self._known: set[int] = set()
         self.owner = self.depth = 0
+        self.batch: Any = None
         self._map: mmap.mmap | None = None
         self._words: memoryview | None = None
         self._mask = self._records = self._head = self._tail = 0
@@ -183,15 +186,15 @@ class PythonRing:
             wake()
         return self.calls
 
-    def _enter(self, shape: Shape, args: Any, kwargs: Any) -> tuple[int, int, int] | None:
-        """Record the start of a call; return its mode, size and object, None when not ours."""
+    def _enter(self, shape: Shape, args: Any, kwargs: Any) -> Entered | None:
+        """Record the start of a call; return what its end needs, None when not ours."""
         try:
             return self._entered(shape, args, kwargs)
         except Exception as error:
             self._fault(error)
             return None
 
-    def _entered(self, shape: Shape, args: Any, kwargs: Any) -> tuple[int, int, int] | None:
+    def _entered(self, shape: Shape, args: Any, kwargs: Any) -> Entered | None:
         thread = get_ident()
         if thread != self.owner:
             if self.owner and not (shape.entry and self.depth == 0):
@@ -205,7 +208,8 @@ class PythonRing:
             else:
                 batch = kwargs.get(shape.keyword)
         mode = size = NONE
-        if batch is not None:
+        outer = self.batch
+        if batch is not None and batch is not outer:
             mode, size = small(_attribute(batch, shape.mode)), size_of(batch, shape.sizes)
         obj = id(args[0]) if shape.bound and args else 0
         if obj and obj not in self._known and (shape.entry or shape.keys):
@@ -214,13 +218,13 @@ class PythonRing:
             if self.seen is not None:
                 self.seen(args[0])
         self._append(shape.target, ENTER, mode, size, NONE, obj)
+        if shape.keys and batch is not None:
+            self.batch = batch
         if shape.entry:
             self.depth += 1
-        return mode, size, obj
+        return mode, size, obj, outer
 
-    def _leave(
-        self, shape: Shape, kind: int, entered: tuple[int, int, int] | None, args: Any
-    ) -> None:
+    def _leave(self, shape: Shape, kind: int, entered: Entered | None, args: Any) -> None:
         """Record the end of a call whose start was recorded."""
         if entered is None:
             return
@@ -229,10 +233,11 @@ class PythonRing:
         except Exception as error:
             self._fault(error)
 
-    def _left(self, shape: Shape, kind: int, entered: tuple[int, int, int], args: Any) -> None:
-        mode, size, obj = entered
+    def _left(self, shape: Shape, kind: int, entered: Entered, args: Any) -> None:
+        mode, size, obj, self.batch = entered
         if self.entries if shape.entry else self.calls:
-            value = size_of(args[0], shape.keys) if shape.keys and args else NONE
+            looks = kind == EXIT and shape.keys and args
+            value = size_of(args[0], shape.keys) if looks else NONE
             self._append(shape.target, kind, mode, size, value, obj)
         if shape.entry and self.depth:
             self.depth -= 1

@@ -17,7 +17,8 @@ class Shape:
     """How to record a call.
 
     ``position`` and ``keyword``: the batch among the arguments (-1 and "" none); ``mode`` and
-    ``sizes``: its attributes; ``keys``: attributes of self that hold a replayed graph's size.
+    ``sizes``: its attributes, not looked at again where a forward hands its own batch to another;
+    ``keys``: attributes of self that hold a replayed graph's size, of forwards only.
     ``mark``: a record's kind; one such record stands for the call, not its start and end. It
     carries the object, or with ``counts``, places of integer arguments, the first as its size
     and the sum of the others as its value.
@@ -36,11 +37,16 @@ class Shape:
 
 
 def shape_of(function: Callable[..., Any], target: Target, plan: Plan, bound: bool) -> Shape:
-    """Return how to record calls of a target; ``bound``: its first argument is an object."""
+    """Return how to record calls of a target; ``bound``: its first argument is an object.
+
+    A phase leaves its batch alone: the forward in it, or else the cycle, tells mode and size,
+    and to look at a batch is most of what a record costs.
+    """
     position, keyword = NOWHERE, ""
     names = parameters(function)
+    forwards = target.sink or "pass" in target.roles
     for name in plan.batch_parameters:
-        if name in names:
+        if name in names and (forwards or "entry" in target.roles):
             position, keyword = names.index(name), name
             break
     return Shape(
@@ -51,7 +57,7 @@ def shape_of(function: Callable[..., Any], target: Target, plan: Plan, bound: bo
         entry="entry" in target.roles,
         mode=plan.mode,
         sizes=plan.sizes,
-        keys=plan.graph.size if bound and (target.sink or "pass" in target.roles) else (),
+        keys=plan.graph.size if bound and forwards else (),
     )
 
 

@@ -36,6 +36,7 @@ class Spans:
         self._ring, self._capturing, self._cycles = ring, capturing, cycles
         self._free: list[Pair] | None = None
         self._running: deque[tuple[int, int, Pair]] = deque()
+        self._timing = True  # in this cycle
         self.dropped = 0
 
     def layer(self, target: Target, function: AnyCall) -> AnyCall:
@@ -45,7 +46,7 @@ class Spans:
 
         @functools.wraps(function)
         def timed(*args: Any, **kwargs: Any) -> Any:
-            pair = self._begin()
+            pair = self._begin() if self._timing else None
             if pair is None:
                 return function(*args, **kwargs)
             try:
@@ -57,7 +58,7 @@ class Spans:
 
     def _begin(self) -> Pair | None:
         try:
-            if self._cycles() % _EVERY or self._capturing() or not self._ring.recording():
+            if self._capturing() or not self._ring.recording():
                 return None
             if self._free is None:
                 self._free = _pairs()
@@ -84,6 +85,7 @@ class Spans:
     def read(self) -> None:
         """Record the spans of earlier cycles that are ready; called between cycles."""
         now = self._cycles()
+        self._timing = now % _EVERY == 0
         for _ in range(_READS_A_CYCLE):
             if not self._running or self._running[0][0] >= now - 1 or self._capturing():
                 return

@@ -90,6 +90,50 @@ def test_an_exception_is_recorded_and_arrives_unchanged(toy: Toy) -> None:
     assert [one.size for one in toy.records() if one.target == 1] == [101, 101, 1, 1]
 
 
+def test_a_batch_is_looked_at_once_by_the_forwards_that_share_it(toy: Toy) -> None:
+    """Looked at by the outer one, by one that got another batch, and again after a failure."""
+    toy.write(
+        "toy/nested.py",
+        """
+        class Outer:
+            bs = 8
+            def replay(self, forward_batch, other=None):
+                return self.inner(other or forward_batch)
+            def inner(self, forward_batch):
+                return 1 // forward_batch.batch_size
+    """,
+    )
+    toy.target(6, "toy.nested", "Outer.replay", "pass")
+    toy.target(7, "toy.nested", "Outer.inner", "sink", sink="graph")
+    toy.trace("""
+        from toy.nested import Outer
+        from toy.worker import Batch
+        outer, shared = Outer(), Batch(3)
+        outer.replay(shared)
+        outer.replay(shared, Batch(5))
+        try:
+            outer.replay(Batch(0))
+        except ZeroDivisionError:
+            pass
+        outer.inner(shared)
+    """)
+    entered = [one for one in toy.records() if one.kind == ENTER]
+    assert [(one.target, one.mode, one.size) for one in entered] == [
+        (6, 2, 3), (7, -1, -1), (6, 2, 3), (7, 2, 5), (6, 2, 0), (7, -1, -1), (7, 2, 3),
+    ]  # fmt: skip
+    ended = [one for one in toy.records() if one.kind in (EXIT, RAISE)]
+    assert [(one.target, one.value) for one in ended] == [
+        (7, 8), (6, 8), (7, 8), (6, 8), (7, -1), (6, -1), (7, 8),
+    ]  # fmt: skip
+
+
+def test_a_phase_leaves_its_batch_alone(toy: Toy) -> None:
+    toy.trace(CYCLES)
+    phases = [one for one in toy.records() if one.target == 2]
+    assert {(one.mode, one.size) for one in phases} == {(-1, -1)}
+    assert {one.mode for one in toy.records() if one.target in (1, 4, 5)} == {2}
+
+
 def test_a_batch_may_lack_everything(toy: Toy) -> None:
     toy.trace("""
         from toy.worker import Worker
@@ -144,7 +188,8 @@ def test_calls_of_another_thread_are_left_out_and_counted(toy: Toy) -> None:
         other.start(); other.join()
         worker.cycle(Batch(1))
     """)
-    assert {one.size for one in toy.records() if one.target} == {1}
+    assert {one.size for one in toy.records() if one.target == 4} == {1}
+    assert toy.counts()[2, ENTER] == 2
     assert toy.header()["foreign"] >= 1
 
 

@@ -60,7 +60,7 @@ def shapes(toy: Toy) -> Toy:
         "plain", "outer.<locals>.inner",
     ]  # fmt: skip
     for number, name in enumerate(names, 20):
-        toy.target(number, "toy.shapes", name, "entry" if name == "Base.made" else "phase")
+        toy.target(number, "toy.shapes", name, "entry" if name == "Base.made" else "pass")
     return toy
 
 
@@ -80,7 +80,7 @@ def test_every_kind_of_callable_keeps_its_result(shapes: Toy) -> None:
     assert {number: counts[number, ENTER] for number in expected} == expected
     assert {number: counts[number, EXIT] for number in expected} == expected
     sizes = {one.target: one.size for one in shapes.records() if one.kind == ENTER}
-    assert [sizes[number] for number in (20, 21, 22, 27, 31)] == [2, 2, 2, -1, 2]
+    assert [sizes[number] for number in (20, 21, 23, 27, 31)] == [2, 2, 2, -1, 2]
     refused = {one["id"]: one["reason"] for one in shapes.header()["targets"] if one["reason"]}
     assert refused == {
         26: "not defined here", 28: "a _lru_cache_wrapper is not wrapped",
