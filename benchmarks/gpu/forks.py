@@ -10,7 +10,10 @@ PLAN.json: ``{"layers", "hidden", "warm_up": 8, "checked": [[requests, tokens], 
 "turn_s", "variants": [...]}``. A variant is a case of ``engine.py`` with ``name``, ``patches``
 (files in PACKED, applied in turn to a copy of the installed SGLang), ``base`` (the variant that
 it is compared with), ``wrap_plan`` (a file in PACKED; NAME.plan.json), ``rounds`` (fewer than
-all) and ``share`` (the part of the tokens that a slow one generates).
+all) and ``share`` (the part of the tokens that a slow one generates). What the tracer costs:
+``"windows": {"cycles", "wave": [requests, tokens], "waves"}`` for variants that say ``windows``,
+``"profiled": [requests, tokens]``, under SGLang's own profiler, for those that say ``profiled``;
+``after_s``: what both take, after the rounds.
 
 An engine works only in its turn: all others are stopped (SIGSTOP), so that idle schedulers,
 which poll, take no core from the one that is measured. The order turns with the rounds. Every
@@ -168,7 +171,8 @@ class Turns:
         """Let one engine serve one wave, after a short one that wakes everything up."""
         short = {"requests": size, "tokens": self.plan["warm_up"]}
         count = max(1, round(tokens * fork.case.get("share", 1)))
-        waves = [short] if kind == "warm-up" else [short, {"requests": size, "tokens": count}]
+        long = {"requests": size, "tokens": count, "profile": kind == "profiled"}
+        waves = [short] if kind == "warm-up" else [short, long]
         found = fork.take_turn(tell | {"waves": waves}, self.plan["turn_s"])
         if found is None:
             print(f"{fork.name}: {fork.fate}", flush=True)
@@ -209,6 +213,28 @@ class Turns:
                 shutil.copy(wrap, folder)
                 arm = {"do": "arm", "dir": str(folder)}
                 self.wave(fork, "traced", size, tokens, tell=[arm], tell_after=[DISARM])
+
+    def windows(self) -> None:
+        """Let the tracer measure its own cost, in windows, without and with GPU spans."""
+        how = self.plan.get("windows", {})
+        for kind in ("plain", "spans") if how else ():
+            for fork in [one for one in self.alive if one.case.get("windows")]:
+                folder = self.runs / f"{fork.name}.{kind}"
+                folder.mkdir()
+                shutil.copy(self.runs / fork.name / "plan.json", folder)
+                arm = {"do": "arm", "dir": str(folder), "windows": how["cycles"]}
+                arm["spans"] = kind == "spans"
+                told = [{"tell": [arm]}, *[{}] * (how["waves"] - 2), {"tell_after": [DISARM]}]
+                for number, tell in enumerate(told):
+                    size, tokens = how["wave"]
+                    self.wave(fork, kind, size, tokens, number, **tell)
+
+    def profile(self) -> None:
+        """Let engines serve a wave under SGLang's profiler, and one like it before and after."""
+        for fork in [one for one in self.alive if one.case.get("profiled")]:
+            for number, kind in enumerate(("bare", "profiled", "bare")):
+                size, tokens = self.plan["profiled"]
+                self.wave(fork, kind, size, tokens, number)
 
     def write(self) -> str:
         """Write and return the table as it is now."""
@@ -268,12 +294,14 @@ def run(
                     turns.wave(fork, kind, size, tokens)
         turns.write()
         for number in range(plan["rounds"]):
-            reserve_s = TRACE_TURN_S * len(turns.alive) + PACKING_S
+            reserve_s = TRACE_TURN_S * len(turns.alive) + PACKING_S + plan.get("after_s", 0)
             if until - time.monotonic() < turns.needed_s(number) + reserve_s:
                 print(f"no time for round {number} of {plan['rounds']}", flush=True)
                 break
             turns.measure(number)
             turns.write()
+        turns.windows()
+        turns.profile()
         turns.trace()
     finally:
         for fork in forks:

@@ -23,7 +23,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent.parent))
 
-from benchmarks.gpu.engine import generate, server_arguments, tell  # noqa: E402
+from benchmarks.gpu.engine import served, server_arguments, tell  # noqa: E402
 
 Turn = Callable[[dict[str, Any]], dict[str, Any]]
 
@@ -33,7 +33,7 @@ def real(case: dict[str, Any]) -> Turn:
     import sglang
 
     engine = sglang.Engine(**server_arguments(case))
-    return lambda wave: generate(engine, wave)
+    return lambda wave: served(engine, wave)
 
 
 def stand_in(how: dict[str, Any]) -> Turn:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from specmap.codemap.event import Run
 from specmap.errors import SpecmapError
 from specmap.trace.names import names_of
 from specmap.trace.read import read_run
@@ -93,20 +95,46 @@ def accept_length(waves: Sequence[Done]) -> str:
     return f"{sum(d['tokens'] for d in counted) / steps:.2f}" if steps else "-"
 
 
+def run_in(folder: Path) -> Run | None:
+    """Return what the tracer recorded, None where it recorded nothing that can be read."""
+    if not (folder / "plan.json").exists() or not ranks_in(folder):
+        return None
+    with contextlib.suppress(SpecmapError):
+        return read_run(folder, names_of(tomllib.loads(RULES.read_text("utf-8"))))
+    return None
+
+
 def verify_of(folder: Path) -> str:
     """Say what the trace of a variant recorded of verify: counts by state, and the reasons."""
-    if not (folder / "plan.json").exists() or not ranks_in(folder):
+    run = run_in(folder)
+    if run is None:
         return "no log"
-    try:
-        run = read_run(folder, names_of(tomllib.loads(RULES.read_text("utf-8"))))
-    except SpecmapError as error:
-        return f"unreadable log: {error}"
     found = [phase for rank in run.ranks for phase in rank.phases if phase.phase == "verify"]
     counts = ", ".join(
         f"{count} {state.value}" for phase in found for state, count in phase.counts.items()
     )
     reasons = sorted({reason.text for phase in found for reason in phase.reasons})
     return " | ".join([counts or "no verify", *reasons])
+
+
+def costs(name: str, waves: Sequence[Done], runs: Path) -> Iterator[str]:
+    """Yield what the tracer cost an engine, by its own windows, and what SGLang's profiler did."""
+    for kind in ("plain", "spans"):
+        run = run_in(runs / f"{name}.{kind}")
+        for rank in run.ranks if run is not None else ():
+            if (found := rank.overhead) is not None:
+                yield (
+                    f"{name}, {kind}: {found.cost:+.2%} ± {found.cost_error:.2%}, "
+                    f"null {found.null:+.2%} ± {found.null_error:.2%}, {found.windows} windows, "
+                    f"cycle {(rank.decode.median_ns or 0) / 1e6:.2f} ms, {rank.ring} ring"
+                )
+    mine = [d for d in waves if d["variant"] == name and d["kind"] in ("bare", "profiled")]
+    cycles = [
+        f"{d['kind']} {(d['end_ns'] - d['start_ns']) / max(d['spec_verify_ct']) / 1e6:.2f} ms"
+        for d in mine
+    ]
+    if cycles:
+        yield f"{name}, a cycle under SGLang's profiler and without: {', '.join(cycles)}"
 
 
 def spread(values: Sequence[float]) -> str:
@@ -148,7 +176,9 @@ def table(
     """Return the whole table.
 
     ``waves`` are the answers of ``forks_engine.py`` with ``variant``, ``kind`` (``warm-up``,
-    ``checked``, ``measured``), ``round`` and ``label``; ``fates`` say which engines were lost.
+    ``checked``, ``measured``, ``plain`` and ``spans`` in the tracer's windows, ``bare`` and
+    ``profiled``), ``round`` and ``label``; ``fates`` say which engines were lost.
     """
+    cost = [line for variant in variants for line in costs(variant["name"], waves, runs)]
     lost = [f"{name} was lost: {fate}" for name, fate in sorted(fates.items())]
-    return "\n".join([lined_up([HEADINGS, *rows(variants, waves, runs)]), *lost])
+    return "\n".join([lined_up([HEADINGS, *rows(variants, waves, runs)]), *cost, *lost])

@@ -2,9 +2,8 @@
 
     python matrix.py RELEASE PLAN.json AGENT_FOLDER OUT [GROUP ...]
 
-Groups: ``verdicts`` (what every phase does under each launch; four engines at a time),
-``overhead`` (one engine at a time: armed and disarmed windows, GPU spans, SGLang's profiler),
-``tp2`` (two GPUs); ``overhead/overhead-v1`` is one engine of a group. Standard library only:
+Groups: ``verdicts`` (what every phase does under each launch; four engines at a time), ``tp2``
+(two GPUs); ``verdicts/ngram`` is one engine of a group. Standard library only:
 the machine has SGLang's runtime and no specmap. OUT gets ``runs.tar.xz`` (a folder per case
 with the tracer's files and ``result.json``) and the engines' logs.
 """
@@ -26,8 +25,6 @@ from typing import Any
 
 HERE = Path(__file__).parent
 CASE_LIMIT_S = 280
-WINDOW_CYCLES = 10
-WAVES = 6
 
 
 def wave(requests: int, tokens: int | list[int], **more: Any) -> dict[str, Any]:
@@ -59,38 +56,6 @@ def verdict_cases(v1: bool) -> list[dict[str, Any]]:
     if v1:
         cases += [case | {"name": f"v1{case['name'][2:]}", "v1": True} for case in cases]
         cases.append({"name": "ngram", "algorithm": "NGRAM", "waves": steady})
-    return cases
-
-
-def overhead_cases(v1: bool, runs: Path, plan: Path) -> list[dict[str, Any]]:
-    """Return one engine a worker: windows, then with spans; and one under SGLang's own profiler."""
-
-    def arm(name: str, **more: Any) -> dict[str, Any]:
-        folder = runs / f"{name}.windows"
-        folder.mkdir(parents=True, exist_ok=True)
-        shutil.copy(plan, folder / "plan.json")
-        return {"do": "arm", "dir": str(folder), "windows": WINDOW_CYCLES} | more
-
-    cases = []
-    for worker in ("v2", "v1") if v1 else ("v2",):
-        name = f"overhead-{worker}"
-        plain, spans = arm(f"{name}-plain"), arm(f"{name}-spans", spans=True)
-        waves = [
-            wave(4, 400),
-            wave(4, 800, label="windows", tell=[plain]),
-            *[wave(4, 800, label="windows")] * (WAVES - 1),
-            wave(4, 800, label="windows with spans", tell=[{"do": "disarm"}, spans]),
-            *[wave(4, 800, label="windows with spans")] * (WAVES - 1),
-            wave(4, 2, label="end", tell=[{"do": "disarm"}]),
-        ]
-        case = {"name": name, "algorithm": "EAGLE3", "waves": waves, "tracer": "dormant"}
-        cases.append(case | ({"v1": True} if worker == "v1" else {}))
-    python = [waves[0], wave(4, 800, label="windows", tell=[arm("overhead-python-plain")])]
-    python += [wave(4, 800, label="windows")] * 3
-    cases.append(cases[-1] | {"name": "overhead-python", "waves": python, "ring": "python"})
-    off = wave(4, 400, label="off")
-    profiled = [off, off, wave(4, 100, label="profiler", profile=True), off]
-    cases.append(cases[0] | {"name": "overhead-profiler", "waves": profiled, "tracer": "off"})
     return cases
 
 
@@ -169,7 +134,6 @@ def main(release: str, plan: Path, agent: Path, out: Path, groups: list[str]) ->
     runs.mkdir(parents=True)
     chosen = {
         "verdicts": (verdict_cases(v1), 4),
-        "overhead": (overhead_cases(v1, runs, plan), 1),
         "tp2": (tp2_cases(), 1),
     }
     for wanted in groups:

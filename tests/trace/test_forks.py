@@ -71,6 +71,15 @@ def test_the_table_has_every_variant_and_what_was_lost(tmp_path: Path) -> None:
     assert lost == "gone was lost: died: CUDA out of memory"
 
 
+def test_the_table_says_what_a_cycle_costs_under_a_profiler(tmp_path: Path) -> None:
+    ids = [[1] * 50] * 4
+    kinds = (("bare", 100), ("profiled", 275), ("bare", 110))
+    waves = [wave("one", ids, kind=kind, time_ms=time, verifies=25) for kind, time in kinds]
+    _, _, cost = table([{"name": "one"}], waves, {}, tmp_path).splitlines()
+    assert cost.startswith("one, a cycle under SGLang's profiler and without: ")
+    assert cost.endswith(": bare 4.00 ms, profiled 11.00 ms, bare 4.40 ms")
+
+
 def diff(before: Path, after: Path) -> str:
     """Return git's diff of two folders."""
     return subprocess.run(
@@ -142,12 +151,12 @@ def test_what_dies_or_never_starts_does_not_stop_the_others(tmp_path: Path) -> N
         "base": {}, "dies": {"dies_in": 6}, "never": {"never_starts": True}, "last": {},
     }  # fmt: skip
     variants = [
-        {"name": name, "base": "base", "stand_in": {"rate": 20000} | how}
+        {"name": name, "base": "base", "profiled": True, "stand_in": {"rate": 20000} | how}
         for name, how in stand_ins.items()
     ]
     plan = {
         "warm_up": 2, "checked": [[2, 20]], "measured": [[2, 20]], "rounds": 3,
-        "traced": [1, 2], "start_s": 12, "turn_s": 20, "variants": variants,
+        "profiled": [1, 20], "traced": [1, 2], "start_s": 12, "turn_s": 20, "variants": variants,
     }  # fmt: skip
     out = tmp_path / "out"
     text = run(plan, tmp_path, tmp_path, out, tmp_path / "work", 120)
@@ -157,6 +166,9 @@ def test_what_dies_or_never_starts_does_not_stop_the_others(tmp_path: Path) -> N
     rounds = [[w["variant"] for w in waves if w["round"] == n and w["kind"] == "measured"]
               for n in range(3)]  # fmt: skip
     assert rounds == [["base", "dies", "last"], ["last", "base"], ["base", "last"]]
+    profiled = [(w["variant"], w["kind"]) for w in waves if w["kind"] in ("bare", "profiled")]
+    bare = ["bare", "profiled", "bare"]
+    assert profiled == [(name, kind) for name in ("base", "last") for kind in bare]
     assert "dies was lost: died: a stand-in died, as it was told to" in text
     assert "never was lost: not up in 12 s: it printed nothing" in text
     assert (out / "table.txt").read_text() == f"{text}\n"
