@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+
 from specmap.scan.launch.carrying import Carriers
 from specmap.scan.launch.interpreter import Interpreter
 from specmap.scan.launch.values import (
@@ -10,6 +12,7 @@ from specmap.scan.launch.values import (
     Carrier,
     Class,
     Function,
+    Scope,
     Unknown,
     is_known,
     merged,
@@ -56,13 +59,27 @@ def _pool_at(run: Interpreter, carriers: Carriers, words: LaunchWords, tokens: i
             continue
         depth = machine.heap.push()
         try:
-            value = machine.invoke(call, [tokens], {})
+            value = machine.invoke(
+                call, [tokens, *_passed(run, carriers, owner, runner, method)], {}
+            )
             if result != "return":
                 value = machine.attribute(carriers.settings(), result)
         finally:
             machine.heap.take(depth)
         return value
     return Unknown(("the request pool",))
+
+
+def _passed(
+    run: Interpreter, carriers: Carriers, owner: Class, runner: Carrier, method: str
+) -> list[object]:
+    """Return what a class passes to its own method behind the first argument, the KV capacity."""
+    scope = Scope(None)
+    scope.slots.update(dict.fromkeys(carriers.settings_names, carriers.settings()), self=runner)
+    for node in (node for cls in owner.mro() for node in ast.walk(cls.node)):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == f"self.{method}":
+            return [run.machine.evaluate(argument, scope) for argument in node.args[1:]]
+    return []
 
 
 def capture_sizes(run: Interpreter, carriers: Carriers, words: LaunchWords) -> object:
