@@ -212,12 +212,11 @@ class MapBuilder:
         finder = SyncFinder(self._resolver)
         captured = self._capture.is_captured
         found: dict[str, list[FoundSync]] = {}
+        steps = self._scheduler.steps(self._mode("decode"))
         for worker, walk, phases in self._walked:
-            found[worker] = finder.find(walk, phases.own, captured)
-        for walk in self._scheduler.steps(self._mode("decode")):
-            shared = finder.find(walk, lambda hit: None, captured)
-            for worker in found:
-                found[worker] = [*found[worker], *shared]
+            found[worker] = finder.find(walk, phases.own, captured, phases.contradicts)
+            for step in steps:
+                found[worker] += finder.find(step, lambda hit: None, captured, phases.contradicts)
         owners = {owned: w.id for w in self._workers for owned in w.owns}
         for worker, inside in self._capture.syncs(finder, owners).items():
             found[worker] = [*found.get(worker, []), *inside]

@@ -259,7 +259,7 @@ class Phases:
             suffix = hit.chain[start:]
             key = (hit.kind, *((hop.function, hop.node) for hop in suffix))
             condition = simplify(hop_condition(self._resolver, suffix))
-            if condition == FALSE or self._contradicts(condition):
+            if condition == FALSE or self.contradicts(condition):
                 continue
             last = hit.chain[-1]
             sink = sink_of(hit.kind, last)
@@ -271,7 +271,7 @@ class Phases:
             merged[key] = Arm(sink.id, hit.kind, condition, before.chain if before else chain)
         return tuple(merged.values())
 
-    def _contradicts(self, condition: Condition) -> bool:
+    def contradicts(self, condition: Condition) -> bool:
         """Whether a condition cannot hold where this worker runs."""
         meant = substitute(condition, self._follows)
         if set(atoms_of(self._given)).isdisjoint(atoms_of(meant)):

@@ -15,13 +15,14 @@ from specmap.scan.guards import Path, Test, Unseen
 from specmap.scan.idioms import Idiom, Idioms
 from specmap.scan.module import FunctionInfo, last_name
 from specmap.scan.nodes import expressions_below
+from specmap.scan.reached import Impossible, Reached
 from specmap.scan.records import guards_of
 from specmap.scan.resolver import Resolver
 from specmap.scan.synclabels import Body, Labels
 from specmap.scan.tensortypes import UNKNOWN, comprehension_scope
 from specmap.scan.values import Scope
 from specmap.scan.walk import Walk
-from specmap.scan.walked import Activation, Hit, Subtree
+from specmap.scan.walked import Activation, Hit
 
 _BEFORE_DRAFT = f"{PhaseName.DRAFT_EXTEND}->{PhaseName.DRAFT}"
 # The place that the record of an operation met at several places keeps.
@@ -73,27 +74,28 @@ class SyncFinder:
         self._bodies: dict[FunctionInfo, Body] = {}
         # The activations are held, so that an id stays the id of one object.
         self._found: dict[int, tuple[Activation, list[FoundSync]]] = {}
-        self._below: dict[int, tuple[Subtree, list[Activation]]] = {}
+        self._reached = Reached(resolver, lambda activation: bool(self._in(activation)))
 
     def find(
         self,
         walk: Walk,
         phase_of: Callable[[Hit], PhaseName | None],
         captured: Callable[[Activation], bool],
+        impossible: Impossible = lambda condition: False,
     ) -> list[FoundSync]:
         """Return the synchronisations of a walk, placed between its passes.
 
         ``phase_of`` names the phase of a sink, ``captured`` tells code that a graph runner
-        captures. A walk of kind ``scheduler`` stands before the draft of the next cycle.
+        captures, ``impossible`` what cannot hold where the worker runs. A walk of kind
+        ``scheduler`` stands before the draft of the next cycle.
         """
         places = _Places(walk, phase_of)
         made: set[str] = set()
         met: dict[tuple[int, int | None], tuple[Activation, int | None]] = {}
         for activation in walk.activations:
             met[id(activation), None] = (activation, None)
-        for use in walk.used:
-            for activation in self._syncing(use.subtree):
-                met.setdefault((id(activation), use.passes), (activation, use.passes))
+        for activation, passes in self._reached.of(walk, impossible):
+            met.setdefault((id(activation), passes), (activation, passes))
         for function in dict.fromkeys(activation.function for activation, _ in met.values()):
             made.update(_made(function))
         line = self._resolver.types.mro(walk.worker.cls)
@@ -103,6 +105,8 @@ class SyncFinder:
             owner = activation.function.owner
             own = owner is not None and (owner in line or owner.name in made)
             for sync in self._in(activation):
+                if self._reached.excludes(sync.path, impossible):
+                    continue
                 place = places.between(sync.passes if at is None else at)
                 found.append(
                     replace(
@@ -115,14 +119,6 @@ class SyncFinder:
                     )
                 )
         return found
-
-    def _syncing(self, subtree: Subtree) -> list[Activation]:
-        """The functions of a shared subtree that hold a synchronisation."""
-        key = id(subtree)
-        if key not in self._below:
-            found = [a for a in _activations(subtree) if self._in(a)]
-            self._below[key] = (subtree, found)
-        return self._below[key][1]
 
     def _in(self, activation: Activation) -> list[FoundSync]:
         key = id(activation)
@@ -268,17 +264,6 @@ def _made(function: FunctionInfo) -> Iterator[str]:
         yield last_name(call.func)
         if isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name):
             yield call.func.value.id
-
-
-def _activations(subtree: Subtree) -> Iterator[Activation]:
-    stack, seen = [subtree], set()
-    while stack:
-        current = stack.pop()
-        if id(current) in seen:
-            continue
-        seen.add(id(current))
-        yield from current.activations
-        stack += [inner.subtree for inner in current.inner]
 
 
 def merge(found: Mapping[str, list[FoundSync]]) -> tuple[HostSync, ...]:
