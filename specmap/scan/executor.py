@@ -40,7 +40,7 @@ class Executor:
         self.result = Execution(frame)
         self._scope = Scope(frame)
         self._exits: list[Path] = []
-        self._left_loop: list[list[Mapping[str, Binding]]] = []
+        self._left_loop: list[list[tuple[Mapping[str, Binding], Path]]] = []
 
     @property
     def facts(self) -> Facts:
@@ -142,7 +142,7 @@ class Executor:
             env = {**env, **{name: Imported(*target) for name, target in found.items()}}
         elif isinstance(node, ast.Break | ast.Continue):
             if self._left_loop:
-                self._left_loop[-1].append(env)
+                self._left_loop[-1].append((env, path))
             return env, None
         return self._walrus(node, scope, path, env), path
 
@@ -301,13 +301,12 @@ class Executor:
             inner_path = (*path, Unseen(node.iter, scope, "the loop runs"))
         self._left_loop.append([])
         inner_env, end = self.block(node.body, env, inner_path)
-        ends = self._left_loop.pop() + ([inner_env] if end is not None else [])
-        merged = before
         # It ran if its test held, or if there was something to go through.
         head = node.test if isinstance(node, ast.While) else node.iter
         ran: Path = (Unseen(head, scope, self.frame.module.text(head)),)
-        for leaving in ends:
-            merged = self._merge(before, leaving, merged, ran)
+        merged = before if end is None else self._merge(before, inner_env, before, ran)
+        for leaving, at in self._left_loop.pop():
+            merged = self._merge(before, leaving, merged, (*ran, *at[len(inner_path) :]))
         return self.block(node.orelse, merged, path)
 
     def _with(

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from specmap.codemap.condition import render
+from specmap.codemap.condition import render, simplify
 from specmap.scan.index import Tree
 from specmap.scan.resolver import Resolver
 from specmap.scan.vocabulary import load_vocabulary
 from tests.scan.trees import plant
 
 FILE = "sglang/srt/speculative/thing.py"
+LEAVES = ["    if b.z:", "        x = True", "        break"]
 
 
 def truth(folder: Path, source: str, test: str, cls: str = "Thing") -> str:
@@ -25,7 +26,7 @@ def truth(folder: Path, source: str, test: str, cls: str = "Thing") -> str:
     frame = resolver.attributes.frame(resolver.any_instance(found), found.methods["run"])
     for node, scope, _ in resolver.attributes.execution(frame).expressions:
         if module.text(node) == test:
-            return render(resolver.truth(node, scope))
+            return render(simplify(resolver.truth(node, scope)))
     raise AssertionError(f"{test} is not in the source")
 
 
@@ -106,6 +107,14 @@ def test_a_later_store_of_one_method_wins(tmp_path: Path) -> None:
             "not (an exception is caught)",
         ),
         (["x = False", "while not x:", "    x = given()"], "not x and given()"),
+        (
+            ["x = False", "for b in given:", "    if b.y: break", *LEAVES],
+            "not b.y and b.z and given",
+        ),
+        (
+            ["x = False", "for b in given:", *LEAVES, "    if b.y: break"],
+            "b.z and given",
+        ),
     ],
 )
 def test_a_local_name_keeps_every_way_it_can_be_bound(
