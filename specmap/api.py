@@ -6,7 +6,7 @@ Import these names from :mod:`specmap`. Nothing here prints or exits; every fail
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -67,8 +67,8 @@ def lint_tree(
     target: str | Path | None = None,
     *,
     base: str | None = None,
-    select: Sequence[str] = (),
-    ignore: Sequence[str] = (),
+    select: str | Sequence[str] = (),
+    ignore: str | Sequence[str] = (),
     platform: str | None = None,
     use_cache: bool = True,
 ) -> LintReport:
@@ -87,8 +87,8 @@ def lint_tree(
         target=_target(target),
         base=base,
         platform=platform,
-        select=tuple(select),
-        ignore=tuple(ignore),
+        select=_several(select),
+        ignore=_several(ignore),
         use_cache=use_cache,
     )
     return review.lint_tree(request).report
@@ -124,44 +124,36 @@ def load_run(
 def sweep_launch(
     target: str | Path | None,
     launch: Launch | str,
-    vary: Mapping[str, Sequence[object] | str] | None = None,
+    vary: Mapping[str, object] | None = None,
     *,
-    runs: Sequence[str | Path] = (),
+    runs: str | Path | Sequence[str | Path] = (),
     accept_lengths: Mapping[str | int, float] | None = None,
     platform: str = "cuda",
     use_cache: bool = True,
 ) -> Sweep:
     """Return a launch over a grid of settings; ``launch.batch`` may name several sizes.
 
-    ``vary`` maps an argument, or a variable in capitals, to values: a list, or text as for
-    ``--vary`` (``1..5``). True and False stand for a switch that is given or not, None for
-    what is left out. ``runs`` and ``accept_lengths`` (``{3: 2.4, "3/1/4": 2.5}``) rank cells.
+    ``vary`` maps an argument, or a variable in capitals, to a value, a list of them, or text
+    as for ``--vary`` (``1..5``). True and False stand for a switch that is given or not, None
+    for what is left out. ``runs`` and ``accept_lengths`` (``{3: 2.4, "3/1/4": 2.5}``) rank cells.
 
     Raises:
         SpecmapError: there is no such tree, or the launch, the grid or a run cannot be read.
     """
+    from specmap.sweep.grid import axes_of
     from specmap.sweep.sweeping import SweepRequest
     from specmap.sweep.sweeping import sweep_launch as swept
 
-    axes = (vary or {}).items()
+    lengths = {} if accept_lengths is None else accept_lengths
+    if not isinstance(lengths, Mapping):
+        raise SpecmapError(f"accept lengths are {lengths!r}: expected a mapping, {{4: 2.6}}")
     request = SweepRequest(
         launch=_launch(launch),
-        vary=tuple(f"{name}={_values(values)}" for name, values in axes),
-        runs=tuple(map(Path, runs)),
-        accept_lengths=tuple(f"{key}={value}" for key, value in (accept_lengths or {}).items()),
+        axes=axes_of({} if vary is None else vary),
+        runs=tuple(map(Path, _several(runs))),
+        accept_lengths=tuple(f"{key}={value}" for key, value in lengths.items()),
     )
     return swept(_target(target), request, platform=platform, use_cache=use_cache)
-
-
-def _values(values: Sequence[object] | str) -> str:
-    words = {True: "yes", False: "no", None: "unset"}
-    if isinstance(values, str):
-        return values
-    return ",".join(words[v] if v is None or isinstance(v, bool) else _text(v) for v in values)
-
-
-def _text(value: object) -> str:
-    return f"[{','.join(map(str, value))}]" if isinstance(value, list | tuple) else str(value)
 
 
 def to_json(found: CodeMap | Outcome | Explanation | LintReport | Run | Sweep) -> str:
@@ -204,4 +196,11 @@ def _target(target: str | Path | None) -> str | None:
 def _launch(launch: Launch | str) -> Launch:
     from specmap.launched import Launch
 
-    return Launch(launch) if isinstance(launch, str) else launch
+    return launch if isinstance(launch, Launch) else Launch(launch)
+
+
+def _several(names: str | Path | Sequence[str | Path]) -> tuple[str, ...]:
+    """Return names as texts; one alone is one, not its letters."""
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        return (str(names),)
+    return tuple(map(str, names))

@@ -6,7 +6,6 @@ import functools
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +82,7 @@ def _launch(given: dict[str, Any], own: str | None = None) -> Launch | None:
         SpecmapError: options contradict each other, or a file cannot be read.
     """
     text, file = given["text"], given["args_file"]
-    if text is None and not any(given.values()):
+    if text is None and all(value in (None, "", ()) for value in given.values()):
         return None
     if text is not None and file is not None:
         raise SpecmapError("--args and --args-file both state the command; give one")
@@ -91,9 +90,6 @@ def _launch(given: dict[str, Any], own: str | None = None) -> Launch | None:
         text = own
     if text is None and file is None:
         raise SpecmapError("these options need a launch command: --args or --args-file")
-    for name in ("gpu_memory", "sm", "tp", "concurrency"):
-        if given[name] is not None and not 0 < given[name] < inf:
-            raise SpecmapError(f"--{name.replace('_', '-')} must be above 0 and finite")
     model, draft = given["model_config"], given["draft_config"]
     return Launch(
         text=text if text is not None else _read(file),

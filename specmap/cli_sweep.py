@@ -82,6 +82,7 @@ def sweep(
     Exit code 1: a cell loses a graph or is refused, a preflight finding, or --expect does not
     hold somewhere; 2: nothing can be told, or the tool failed.
     """
+    from specmap.sweep.grid import read_axes
     from specmap.sweep.sweeping import SweepRequest, sweep_launch
 
     if target is not None and named is not None:
@@ -89,7 +90,7 @@ def sweep(
     if launch is None:
         raise SpecmapError("a sweep needs a launch command: --args or --args-file")
     show = Show(name, output, screen, quiet)
-    request = SweepRequest(launch, vary, runs, accept_lengths)
+    request = SweepRequest(launch, read_axes(vary), runs, accept_lengths)
     with screen.progress(quiet) as progress:
         found = sweep_launch(
             target or named, request, platform=platform, use_cache=not no_cache, progress=progress

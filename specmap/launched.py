@@ -6,6 +6,7 @@ import contextlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,20 +42,57 @@ class Launch:
     ``draft_config`` name a config.json or its folder. ``gpu_memory`` is in GB as printed on
     the card, ``sm`` the compute capability times ten. ``batch`` and ``expect`` are as on the
     command line (``bs=4``, ``verify=GRAPH``); ``folder`` is where named files are looked for.
+
+    Raises:
+        SpecmapError: a value is of another type, or a number is not above 0 and finite.
     """
 
     text: str
     server: int | None = None
     env: Mapping[str, str] = field(default_factory=dict)
-    model_config: Path | None = None
-    draft_config: Path | None = None
+    model_config: str | Path | None = None
+    draft_config: str | Path | None = None
     gpu_memory: float | None = None
     sm: int | None = None
     tp: int | None = None
     batch: str = ""
     concurrency: int | None = None
     expect: str = ""
-    folder: Path = Path()
+    folder: str | Path = Path()
+
+    def __post_init__(self) -> None:
+        """Check what the options of the command line and a script state alike."""
+        for name, (kinds, said) in _STATED.items():
+            value = getattr(self, name)
+            optional = value is None and type(self).__dataclass_fields__[name].default is None
+            if not optional and (isinstance(value, bool) or not isinstance(value, kinds)):
+                raise SpecmapError(f"{name} of a launch is {value!r}: expected {said}")
+        for name in ("gpu_memory", "sm", "tp", "concurrency"):
+            number = getattr(self, name)
+            if number is not None and not 0 < number < inf:
+                raise SpecmapError(f"--{name.replace('_', '-')} must be above 0 and finite")
+        for name, text in self.env.items():
+            if not isinstance(name, str) or not isinstance(text, str):
+                raise SpecmapError(f"env of a launch has {name!r}: {text!r}: expected two texts")
+
+
+_TEXT, _WHOLE = (str, "a text"), (int, "a whole number")
+_PLACE = ((str, Path), "a path")
+_STATED: Mapping[str, tuple[type | tuple[type, ...], str]] = {
+    "text": _TEXT,
+    "server": _WHOLE,
+    "env": (Mapping, "a mapping of names to texts"),
+    "model_config": _PLACE,
+    "draft_config": _PLACE,
+    "gpu_memory": ((int, float), "a number"),
+    "sm": _WHOLE,
+    "tp": _WHOLE,
+    "batch": (str, "a text such as 'bs=4'"),
+    "concurrency": _WHOLE,
+    "expect": (str, "a text such as 'verify=GRAPH'"),
+    "folder": _PLACE,
+}
+"""The kinds of value that a launch takes, and what they are called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +275,7 @@ def _given(
 
     def read_file(name: str) -> str | None:
         try:
-            return (launch.folder / name).read_text("utf-8")
+            return (Path(launch.folder) / name).read_text("utf-8")
         except (OSError, UnicodeDecodeError):
             return None
 
@@ -281,14 +319,15 @@ def _inputs(
     )
 
 
-def _config(path: Path | None) -> Mapping[str, object] | None:
+def _config(place: str | Path | None) -> Mapping[str, object] | None:
     """Read a model's config.json, by its name or its folder's.
 
     Raises:
         SpecmapError: it is not there, or no JSON object.
     """
-    if path is None:
+    if place is None:
         return None
+    path = Path(place)
     file = path / "config.json" if path.is_dir() else path
     try:
         data = json.loads(file.read_text("utf-8"))

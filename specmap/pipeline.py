@@ -125,7 +125,10 @@ def scan_resolved(
     Raises:
         CacheError: the cache folder cannot be used.
         RulesError: the vocabulary cannot be read.
+        SpecmapError: there is no such platform.
     """
+    if platform not in PLATFORMS:
+        raise SpecmapError(f"no platform {platform!r}; there are {', '.join(PLATFORMS)}")
     from specmap.scan.mapcache import cached_map, map_key
 
     def scanned(done: Callable[[Tree], None] | None = None) -> CodeMap:

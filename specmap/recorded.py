@@ -169,7 +169,7 @@ def launches(
     run: Run,
     target: str,
     use_cache: bool,
-    models: tuple[Path | None, Path | None] = (None, None),
+    models: tuple[str | Path | None, str | Path | None] = (None, None),
 ) -> Iterator[Launch]:
     """Yield how the server was launched: the arguments that a rank ran with say most.
 

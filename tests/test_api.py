@@ -82,6 +82,52 @@ def test_a_launch_may_be_text(root: Path) -> None:
         specmap.judge_launch(root, f"{LAUNCH} --disable-cuda-graphs", use_cache=False)
 
 
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"text": None}, "text of a launch is None: expected a text"),
+        ({"text": ["--model-path", "m"]}, "expected a text"),
+        ({"gpu_memory": float("nan")}, "--gpu-memory must be above 0 and finite"),
+        ({"gpu_memory": -3}, "--gpu-memory must be above 0"),
+        ({"gpu_memory": "80"}, "gpu_memory of a launch is '80': expected a number"),
+        ({"sm": 0}, "--sm must be above 0"),
+        ({"sm": 9.0}, "expected a whole number"),
+        ({"tp": True}, "expected a whole number"),
+        ({"concurrency": 0}, "--concurrency must be above 0"),
+        ({"batch": 4}, "batch of a launch is 4: expected a text such as 'bs=4'"),
+        ({"batch": {"bs": 4}}, "expected a text such as 'bs=4'"),
+        ({"expect": None}, "expected a text such as 'verify=GRAPH'"),
+        ({"env": ["A=1"]}, "expected a mapping of names to texts"),
+        ({"env": {"A": 1}}, "env of a launch has 'A': 1: expected two texts"),
+        ({"model_config": 3}, "expected a path"),
+    ],
+)
+def test_a_launch_refuses_what_the_command_line_does(
+    wrong: dict[str, object], message: str
+) -> None:
+    stated: dict[str, object] = {"text": LAUNCH, **wrong}
+    with pytest.raises(specmap.SpecmapError, match=re.escape(message)):
+        specmap.Launch(**stated)  # type: ignore[arg-type]
+
+
+def test_names_may_stand_alone(root: Path, tmp_path: Path) -> None:
+    """One text is one name, not its letters."""
+    one = specmap.lint_tree(root, select="SPM2", use_cache=False)
+    assert one == specmap.lint_tree(root, select=["SPM2"], use_cache=False)
+    for runs in (str(tmp_path), tmp_path, [tmp_path]):
+        with pytest.raises(specmap.SpecmapError, match=f"'{tmp_path}' is no run"):
+            specmap.sweep_launch(root, LAUNCH, runs=runs, use_cache=False)
+
+
+def test_the_calls_refuse_what_they_cannot_mean(root: Path) -> None:
+    with pytest.raises(specmap.SpecmapError, match="text of a launch is None"):
+        specmap.judge_launch(root, None)  # type: ignore[arg-type]
+    with pytest.raises(specmap.SpecmapError, match="no platform 'xx'; there are cuda, hip"):
+        specmap.scan_tree(root, platform="xx", use_cache=False)
+    with pytest.raises(specmap.SpecmapError, match="accept lengths are"):
+        specmap.sweep_launch(root, LAUNCH, accept_lengths=[2.6])  # type: ignore[arg-type]
+
+
 def test_a_grid_takes_python_s_own_values(root: Path) -> None:
     vary: dict[str, list[object]] = {
         "disable-cuda-graph": [True, False],

@@ -20,6 +20,7 @@ from specmap.launched import Launch, judge_launch, read_expectations
         (("--args-file", "missing.sh"), "--args-file 'missing.sh': No such file"),
         (("--args", "--tp 2", "--env", "A"), "--env A: expected NAME=VALUE"),
         (("--args", "--tp 2", "--tp", "0"), "--tp must be above 0"),
+        (("--sm", "0"), "need a launch command: --args or --args-file"),
         (("--args", "--tp 2", "--gpu-memory", "nan"), "--gpu-memory must be above 0 and finite"),
         (("--args", "--tp 2", "--gpu-memory", "inf"), "--gpu-memory must be above 0 and finite"),
         (("--args", ""), "no server is started in this text"),

@@ -24,6 +24,7 @@ MOST_CELLS = 5000
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")
 _RANGE = re.compile(r"(\d+)\.\.(\d+)")
 _YES, _NO = "yes", "no"
+_EXPECTED = "expected NAME=VALUE,VALUE or NAME=1..5"
 _PAIRS = {"{": "}", "[": "]"}
 
 
@@ -73,17 +74,59 @@ def read_axes(texts: Sequence[str]) -> tuple[Axis, ...]:
     Raises:
         SpecmapError: no name, no value, or a range that runs backwards.
     """
-    found: dict[str, list[str]] = {}
+    found: list[tuple[str, list[str]]] = []
     for text in texts:
         name, equals, rest = text.partition("=")
-        name = name.strip()
         values = [v for part in _parted(rest) for v in _values(part, f"--vary {text}")]
-        if not name.lstrip("-") or not equals or not values:
-            raise SpecmapError(f"--vary {text}: expected NAME=VALUE,VALUE or NAME=1..5")
+        if not equals:
+            raise SpecmapError(f"--vary {text}: {_EXPECTED}")
+        found.append((name, values))
+    return _merged(found)
+
+
+def axes_of(vary: Mapping[str, object]) -> tuple[Axis, ...]:
+    """Take a script's own values: one, or several of which each is taken as it stands.
+
+    A text is read as that of ``--vary`` is. True and False stand for a switch that is given
+    or not, None for what is left out, a list within the values for one of several words.
+
+    Raises:
+        SpecmapError: see :func:`read_axes`.
+    """
+    if not isinstance(vary, Mapping):
+        raise SpecmapError(f"what to vary is {vary!r}: expected a mapping of names to values")
+    found: list[tuple[str, list[str]]] = []
+    for name, values in vary.items():
+        if isinstance(values, str):
+            found += [(axis.name, list(axis.values)) for axis in read_axes([f"{name}={values}"])]
+            continue
+        if isinstance(values, Mapping) or not isinstance(values, Iterable):
+            values = (values,)
+        found.append((str(name), [_written(value) for value in values]))
+    return _merged(found)
+
+
+def _written(value: object) -> str:
+    """Return a value as it is written on the command line."""
+    words = {True: _YES, False: _NO, None: UNSET}
+    if value is None or isinstance(value, bool):
+        return words[value]
+    if isinstance(value, list | tuple | Mapping):
+        return json.dumps(value, separators=(",", ":"), default=str)
+    return str(value)
+
+
+def _merged(found: Iterable[tuple[str, Sequence[str]]]) -> tuple[Axis, ...]:
+    """Return one axis a name, each value once."""
+    merged: dict[str, dict[str, None]] = {}
+    for text, values in found:
+        name = text.strip()
+        if not name.lstrip("-") or not values:
+            raise SpecmapError(f"--vary {name}={','.join(values)}: {_EXPECTED}")
         if not _VARIABLE.fullmatch(name):
             name = name.lstrip("-").replace("_", "-")
-        found.setdefault(name, []).extend(values)
-    return tuple(Axis(name, tuple(dict.fromkeys(values))) for name, values in found.items())
+        merged.setdefault(name, {}).update(dict.fromkeys(values))
+    return tuple(Axis(name, tuple(values)) for name, values in merged.items())
 
 
 def read_sizes(batch: str) -> tuple[tuple[int, ...], str]:

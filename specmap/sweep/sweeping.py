@@ -14,12 +14,12 @@ from specmap.errors import SpecmapError
 from specmap.launched import Launch, Prepared, prepared
 from specmap.pipeline import Progress, unread
 from specmap.scan.launch.tables import Inputs
-from specmap.sweep.grid import Grid, grid_of, read_axes, read_sizes
+from specmap.sweep.grid import Grid, grid_of, read_sizes
 
 
 @dataclass(frozen=True, slots=True)
 class SweepRequest:
-    """What is swept: ``vary`` as on the command line (``speculative-num-steps=1..5``).
+    """What is swept: the ``axes``, as ``grid`` reads them.
 
     ``launch.batch`` may name several sizes (``bs=1,4,16``). ``runs`` are folders of recorded
     runs that cells are ranked by. ``accept_lengths`` are ``STEPS=VALUE`` or
@@ -27,7 +27,7 @@ class SweepRequest:
     """
 
     launch: Launch
-    vary: tuple[str, ...] = ()
+    axes: tuple[Axis, ...] = ()
     runs: tuple[Path, ...] = ()
     accept_lengths: tuple[str, ...] = ()
 
@@ -48,7 +48,6 @@ def sweep_launch(
         TraceError: a recorded run cannot be read.
         SpecmapError: the command, the grid or a file cannot be read.
     """
-    axes = read_axes(request.vary)
     sizes, batch = read_sizes(request.launch.batch)
     launch = replace(request.launch, batch=batch)
     ranked = _ranking(request)
@@ -58,7 +57,7 @@ def sweep_launch(
             target, launch, platform=platform, use_cache=use_cache, progress=progress
         ) as asked,
     ):
-        grid = _grid(asked, axes, sizes)
+        grid = _grid(asked, request.axes, sizes)
         cells, assumptions = _judged(asked, grid, progress)
         found = Sweep(
             target=asked.codemap.target,

@@ -13,6 +13,7 @@ import pytest
 from specmap.codemap.sweep import Cell, CellState, Sweep
 from specmap.errors import SpecmapError
 from specmap.launched import Launch
+from specmap.sweep.grid import read_axes
 from specmap.sweep.sweeping import SweepRequest, sweep_launch
 from tests.releases.launches import DRAFT, LLAMA
 from tests.trace.recorded import DISABLED, MAX_BS_2, RELEASE
@@ -28,7 +29,7 @@ EAGLE3 = (
 
 def swept(release: str, *vary: str, text: str = EAGLE3, **more: object) -> Sweep:
     launch = Launch(text, gpu_memory=80, sm=90, **more)  # type: ignore[arg-type]
-    return sweep_launch(f"sglang=={release}", SweepRequest(launch, vary))
+    return sweep_launch(f"sglang=={release}", SweepRequest(launch, read_axes(vary)))
 
 
 def at(found: Sweep, *values: str) -> Cell:
@@ -140,7 +141,7 @@ def test_an_h200_s_runs_rank_the_cells_that_they_measured(tmp_path: Path) -> Non
     text = DISABLED.launch.replace("--cuda-graph-max-bs 8 --disable-cuda-graph", "")
     launch = Launch(text, gpu_memory=141, sm=90, batch="bs=2,4")
     vary = ("cuda-graph-max-bs=2,8", "disable-cuda-graph=yes,no")
-    found = sweep_launch(f"sglang=={RELEASE}", SweepRequest(launch, vary, tuple(runs)))
+    found = sweep_launch(f"sglang=={RELEASE}", SweepRequest(launch, read_axes(vary), tuple(runs)))
     ranked = {cell.values: cell.prediction for cell in found.ranked}
     assert set(ranked) == {("2", "no", "4"), ("2", "yes", "4"), ("8", "yes", "4")}
     for values, run in ((("2", "no", "4"), runs[0]), (("8", "yes", "4"), runs[1])):

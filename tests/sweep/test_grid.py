@@ -13,7 +13,7 @@ from specmap.scan.launch.argv import no_history
 from specmap.scan.launch.declared import read
 from specmap.scan.launch.tables import Inputs
 from specmap.scan.vocabulary import load_vocabulary
-from specmap.sweep.grid import Grid, Setting, changed, grid_of, read_axes, read_sizes
+from specmap.sweep.grid import Grid, Setting, axes_of, changed, grid_of, read_axes, read_sizes
 from tests.sweep.tree import sweepable
 
 
@@ -34,6 +34,30 @@ def test_values_are_listed_or_a_range_and_add_up() -> None:
 def test_commas_in_brackets_part_nothing() -> None:
     [axis] = read_axes(['config={"a": [1, 2], "b": 3},unset'])
     assert axis.values == ('{"a": [1, 2], "b": 3}', "unset")
+
+
+def test_a_script_s_values_are_taken_as_they_stand() -> None:
+    """A comma in an item parts nothing, a text alone is that of the command line."""
+    values = {
+        "model_path": ["a,b", "c"], "steps": "1..3", "topk": 2, "--overlap": [True, None],
+        "bs": ((1, 2), [4]), "config": {"a": [1]}, "names": [["x y"]], "SGLANG_X": range(2),
+    }  # fmt: skip
+    assert axes_of(values) == (
+        Axis("model-path", ("a,b", "c")),
+        Axis("steps", ("1", "2", "3")),
+        Axis("topk", ("2",)),
+        Axis("overlap", ("yes", "unset")),
+        Axis("bs", ("[1,2]", "[4]")),
+        Axis("config", ('{"a":[1]}',)),
+        Axis("names", ('["x y"]',)),
+        Axis("SGLANG_X", ("0", "1")),
+    )
+    nothing: tuple[dict[str, object], ...] = ({"steps": []}, {"": [1]}, {"steps": ""})
+    for wrong in nothing:
+        with pytest.raises(SpecmapError, match="expected NAME=VALUE,VALUE"):
+            axes_of(wrong)
+    with pytest.raises(SpecmapError, match="expected a mapping"):
+        axes_of(["steps=1"])  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("text", ["steps", "steps=", "=1", "--=1", "steps=, ,"])

@@ -9,6 +9,7 @@ import pytest
 from specmap.codemap.sweep import Cell, CellState, Sweep
 from specmap.errors import SpecmapError
 from specmap.launched import Launch, judge_launch
+from specmap.sweep.grid import read_axes
 from specmap.sweep.sweeping import SweepRequest, sweep_launch
 from tests.sweep.tree import LAUNCH, REFUSAL_LINE, sweepable
 
@@ -20,7 +21,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def swept(root: Path, *vary: str, batch: str = "", expect: str = "") -> Sweep:
     launch = Launch(LAUNCH, batch=batch, expect=expect)
-    return sweep_launch(str(root), SweepRequest(launch, vary), use_cache=False)
+    return sweep_launch(str(root), SweepRequest(launch, read_axes(vary)), use_cache=False)
 
 
 @pytest.fixture(scope="module")
