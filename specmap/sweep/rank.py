@@ -14,6 +14,7 @@ from specmap.codemap.launch import Plain
 from specmap.codemap.outcome import CYCLE
 from specmap.codemap.sweep import Cell, CellState, Prediction, Sweep
 from specmap.codemap.verdict import PhaseName, Verdict
+from specmap.sweep.grounds import OWN, assumes, elsewhere
 from specmap.sweep.samples import (
     AcceptLength,
     Sample,
@@ -27,7 +28,6 @@ from specmap.sweep.samples import (
 
 _SECOND_NS = 1e9
 _MISSING = object()
-_OWN = "at the time of their own replays"
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +198,7 @@ def replayed(sample: Sample, states: Mapping[PhaseName, State]) -> Sample | None
     if budget.replayed_tps is None or not budget.replayed_sure or not budget.tokens_per_cycle:
         return None
     cycle = budget.tokens_per_cycle / budget.replayed_tps * _SECOND_NS
-    name = f"{sample.name} with its eager phases {_OWN}"
+    name = f"{sample.name} with its eager phases {OWN}"
     return replace(
         sample, name=name, states=states, cycle_ns=round(cycle), graph_size=None, bound=True
     )
@@ -346,7 +346,7 @@ def ranked(
     another release or GPU measured another program and is not used.
     """
     samples = {
-        name: _elsewhere(one, sweep.release, sm) or one if isinstance(one, Sample) else one
+        name: elsewhere(one, sweep.release, sm) or one if isinstance(one, Sample) else one
         for name, one in samples.items()
     }
     usable = [sample for sample in samples.values() if isinstance(sample, Sample)]
@@ -358,52 +358,5 @@ def ranked(
     )
     varied = {name for axis in sweep.axes for name in axis.fields} | set(words.work)
     return replace(
-        found, ranking_assumes=tuple(_assumes(found, usable, launch, varied | words.capture))
+        found, ranking_assumes=tuple(assumes(found, usable, launch, varied | words.capture))
     )
-
-
-def _elsewhere(sample: Sample, release: str | None, sm: int | None) -> str:
-    """Say that a run is of another release or GPU, "" where that is not known."""
-    ran, gpu = sample.run.release, sample.rank.gpu_sm
-    if ran and release and ran != release:
-        return f"it ran SGLang {ran} and the tree is {release}"
-    if gpu is not None and sm is not None and gpu != sm:
-        return f"it ran on {sample.rank.gpu or 'a GPU'} with --sm {gpu}, the launch says --sm {sm}"
-    return ""
-
-
-def _assumes(
-    sweep: Sweep, samples: Sequence[Sample], launch: Mapping[str, object], known: set[str]
-) -> Iterator[str]:
-    if not sweep.ranked:
-        return
-    yield (
-        "tokens a second are batch size x accept length / cycle time: every request decodes all "
-        "the time, and prefill costs nothing"
-    )
-    yield (
-        "accept lengths depend on the model, its draft, the text, steps, topk and tokens, and on "
-        "nothing else here; they are those of the runs' text"
-    )
-    rules = {rule for cell in sweep.ranked if cell.prediction for rule in cell.prediction.rules}
-    if any("as given" in rule and "steps" in rule for rule in rules):
-        yield "an accept length given for its steps holds for every topk and width of the sweep"
-    if any(_OWN in rule for rule in rules):
-        yield (
-            "a replay's CPU time is that of launching it, so a cycle made of such times is the "
-            "shortest that it can be"
-        )
-    if any(", its " in rule for rule in rules):
-        yield "what a phase takes more or less is added to the cycle one to one"
-    for sample in samples:
-        gpu, release = sample.rank.gpu or "a GPU not recorded", sample.run.release or "not recorded"
-        yield f"{sample.name}: SGLang {release} on {gpu}, and so is every cell"
-        if sample.share < 1:
-            yield (
-                f"{sample.name}: its median cycle is one of bs {sample.size}, "
-                f"the size of {sample.share:.0%} of its verify passes"
-            )
-        for name, value in sorted(launch.items()):
-            ran = sample.rank.arguments.get(name, value)
-            if name not in known and isinstance(value, bool | int | float | str) and ran != value:
-                yield f"{sample.name} ran with {name} {ran}, the launch says {value}"
