@@ -122,6 +122,8 @@ def _pip(*arguments: str) -> subprocess.CompletedProcess[str]:
 def _last_error(result: subprocess.CompletedProcess[str]) -> str:
     lines = [line.strip() for line in result.stderr.splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith("ERROR:")] or lines
+    if errors[-1:] == ["ERROR: Exception:"]:  # a traceback follows, whose last line says it
+        errors = lines
     return errors[-1].removeprefix("ERROR:").strip() if errors else "pip said nothing"
 
 
