@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import csv
+import re
 from io import StringIO
 
 from specmap.codemap.sweep import Cell, Sweep
 from specmap.report.sweep_rows import counted, phase_names, rows, verdict, why
 
 _MS = 1e6
+# What a spreadsheet takes for the beginning of a formula.
+_FORMULA = frozenset("=+-@\t\r")
+_SIGNED = re.compile(r"[+-]?[\d.]+")
 
 
 def render_sweep_csv(sweep: Sweep) -> str:
@@ -22,13 +26,19 @@ def render_sweep_csv(sweep: Sweep) -> str:
          "accept_length", "rules", "unranked"]
     )  # fmt: skip
     for cell in sweep.cells:
-        writer.writerow(
-            [*cell.values, cell.state.value, " or ".join(cell.workers),
-             *(verdict(cell, name) for name in names), "; ".join(why(cell)),
-             _number(cell.largest_captured), _number(cell.tokens_per_request),
-             *_predicted(cell), cell.unranked]
-        )  # fmt: skip
+        row = [
+            *cell.values, cell.state.value, " or ".join(cell.workers),
+            *(verdict(cell, name) for name in names), "; ".join(why(cell)),
+            _number(cell.largest_captured), _number(cell.tokens_per_request),
+            *_predicted(cell), cell.unranked,
+        ]  # fmt: skip
+        writer.writerow([_inert(text) for text in row])
     return sink.getvalue()
+
+
+def _inert(text: str) -> str:
+    """Return text that no spreadsheet takes for a formula."""
+    return f"'{text}" if text[:1] in _FORMULA and not _SIGNED.fullmatch(text) else text
 
 
 def _number(value: int | None) -> str:

@@ -94,6 +94,15 @@ def test_csv_has_one_line_a_cell(found: Sweep) -> None:
     assert lines[6]["why"].startswith("ValueError: topk > 1")
 
 
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [("=cmd|a", "'=cmd|a"), ("@x", "'@x"), ("+1+x", "'+1+x"), ("-1", "-1"), ("a=b", "a=b")],
+)
+def test_a_spreadsheet_finds_no_formula(found: Sweep, value: str, shown: str) -> None:
+    lines = csv.DictReader(render_sweep_csv(renamed(found, "2", value)).splitlines())
+    assert {line["cuda-graph-max-bs"] for line in lines} == {shown, "8"}
+
+
 def renamed(found: Sweep, value: str, other: str) -> Sweep:
     """Return a sweep with another text for a value of its first axis."""
     first, *rest = found.axes
