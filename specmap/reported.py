@@ -103,6 +103,11 @@ def _asked(request: Request) -> tuple[_Asked, ...]:
     if len(request.targets) == 2 and request.run is not None:
         raise SpecmapError("--run belongs to one target; name the run's folder as A or B instead")
     if request.run is not None:
+        if request.targets and is_run(request.targets[0]):
+            raise SpecmapError(
+                f"{request.targets[0]!r} is a run, and --run names another; to compare them name "
+                "both without --run"
+            )
         return (_Asked(request.targets[0] if request.targets else None, request.run),)
     sides = tuple(
         _Asked(None, Path(name)) if is_run(name) else _Asked(name) for name in request.targets

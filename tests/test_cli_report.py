@@ -140,6 +140,7 @@ def test_a_launch_that_is_not_the_run_s_is_left_out(
         (("a", "b", "c"), "one target, or two to compare; 3 were given"),
         (("nowhere",), "'nowhere': no such folder; a target is a folder of a SGLang tree"),
         (("clean", "--run", "nowhere"), "'nowhere' is no run: it has no plan.json; name the"),
+        (("trace-1", "--run", "trace-2"), "'trace-1' is a run, and --run names another; to"),
         (("clean", "bad", "--run", "x"), "--run belongs to one target; name the run's folder as"),
         (("clean", "-o", "bad"), "--output 'bad' is a folder; name a file in it"),
         (("clean", "-o", "clean/sglang/__init__.py/x.html"), "cannot write "),
@@ -147,8 +148,9 @@ def test_a_launch_that_is_not_the_run_s_is_left_out(
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(
-    run: Run, arguments: tuple[str, ...], message: str
+    run: Run, tmp_path: Path, arguments: tuple[str, ...], message: str
 ) -> None:
+    recorded(tmp_path / "trace-1")
     code, out, err = run("report", *arguments)
     assert (code, out) == (2, "")
     assert err.startswith("specmap: ") and err.count("\n") == 1
