@@ -64,7 +64,7 @@ _folder = click.argument("folder", metavar="DIR", type=click.Path(path_type=Path
 @click.option("--stop-after", is_flag=True, help="Then stop the server too, with SIGTERM.")
 @click.option("--spans", is_flag=True, help="Time phases on the GPU, too.")
 @click.option("--syncs", is_flag=True, help="Record where the host waits for the GPU.")
-@click.option("--windows", type=click.IntRange(1), default=None, metavar="N",
+@click.option("--windows", type=click.IntRange(2), default=None, metavar="N",
               help="Measure the tracer's cost: N cycles armed, N disarmed.")  # fmt: skip
 @click.option("--baseline-tps", type=click.FloatRange(0, min_open=True), metavar="X",
               help="Tokens per second of plain decoding, for the break-even.")  # fmt: skip

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from math import sqrt
-from statistics import median
+from statistics import mean, median
 
 from specmap.codemap.event import Overhead
 from specmap.trace.cycles import Cycle
 from specmap.trace.tally import Sample
 
-_LEAST_CYCLES = 4
+# A cycle of so many times the window's median held a pause, or a prefill.
+_PAUSE = 2.0
 # Of a normal distribution: its deviation by the median one, and the median's error by the mean's.
 _SIGMA, _MEDIAN_ERROR = 1.4826, 1.2533
 
@@ -17,12 +18,14 @@ _SIGMA, _MEDIAN_ERROR = 1.4826, 1.2533
 class Windows:
     """Collects the time of a cycle in each window.
 
-    A cycle's time is from its start to the start of the next. The first of a window is left
-    out, because arming happens in it.
+    A cycle's time is from its start to the start of the next. The last of a window is left
+    out, because the switch to the next happens in it. Machines drift from cycle to cycle, so
+    the same cycles in shorter windows tell more. A window's time is a mean, not a median, which
+    would not see what the tracer does in one cycle of eight.
     """
 
     def __init__(self) -> None:
-        self._medians: list[tuple[bool, int]] = []
+        self._means: list[tuple[bool, float]] = []
         self._armed: bool | None = None
         self._times = Sample()
         self._previous: Cycle | None = None
@@ -39,15 +42,15 @@ class Windows:
             self._times.add(cycle.start_ns - before.start_ns)
 
     def _close(self) -> None:
-        self._medians += self._open()
+        self._means += self._open()
         self._times = Sample()
 
-    def _open(self) -> list[tuple[bool, int]]:
-        """Return the window that is open, if it is long enough."""
-        time_ns = self._times.median()
-        if self._armed is None or not time_ns or self._times.count < _LEAST_CYCLES:
+    def _open(self) -> list[tuple[bool, float]]:
+        """Return the window that is open, if a cycle in it has a time."""
+        if self._armed is None or not self._times.values:
             return []
-        return [(self._armed, time_ns)]
+        limit = _PAUSE * median(self._times.values)
+        return [(self._armed, mean(time for time in self._times.values if time <= limit))]
 
     def overhead(self) -> Overhead | None:
         """Return cost and A/A null; None with fewer than five windows.
@@ -55,7 +58,7 @@ class Windows:
         A cycle grows with the sequences in its batch. That trend is in a window as in the mean
         of the two at the same distance before and after it, so it cancels.
         """
-        found = [*self._medians, *self._open()]
+        found = [*self._means, *self._open()]
         costs = [off if armed else -off / (1 + off) for armed, off in _against(found, 1)]
         nulls = [off for _, off in _against(found, 2)]
         if not costs or not nulls:
@@ -63,10 +66,11 @@ class Windows:
         return Overhead(len(costs), median(costs), _error(costs), median(nulls), _error(nulls))
 
 
-def _against(windows: list[tuple[bool, int]], apart: int) -> list[tuple[bool, float]]:
+def _against(windows: list[tuple[bool, float]], apart: int) -> list[tuple[bool, float]]:
     """Return by how much each window is longer than the mean of those ``apart`` from it.
 
-    Windows next to each other are of two kinds, or one was too short: then none is compared.
+    Windows next to each other are of two kinds, or one without a time was between them: then
+    none is compared.
     """
     trios = zip(windows, windows[apart:], windows[2 * apart :], strict=False)
     return [

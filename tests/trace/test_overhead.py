@@ -68,10 +68,24 @@ def test_a_pause_between_requests_does_not_count() -> None:
     assert found.cost == pytest.approx(0.01, rel=1e-2)
 
 
-def test_a_window_that_is_too_short_leaves_its_neighbours_out() -> None:
+def test_what_the_tracer_does_in_one_cycle_of_eight_counts() -> None:
+    off, on = [1000] * 16, ([1080] + [1000] * 7) * 2
+    found = windows(*((n % 2 == 1, on if n % 2 else off) for n in range(9))).overhead()
+    assert found is not None
+    assert found.cost == pytest.approx(0.01, rel=0.1)
+
+
+def test_windows_of_two_cycles_will_do() -> None:
+    found = windows(*((n % 2 == 1, [1000 + 10 * (n % 2), 1500]) for n in range(40))).overhead()
+    assert found is not None
+    assert found.windows == 38
+    assert found.cost == pytest.approx(0.01, rel=1e-2)
+
+
+def test_a_window_without_a_time_leaves_its_neighbours_out() -> None:
     off, on = [1000] * 12, [1010] * 12
     cut = [(n % 2 == 1, on if n % 2 else off) for n in range(13)]
-    cut[5] = (True, [1010] * 3)
+    cut[5] = (True, [1010])
     found = windows(*cut).overhead()
     assert found is not None
     assert found.windows < 11
