@@ -27,6 +27,22 @@ _INT32 = (1 << 31) - 1
 Pair = tuple[Any, Any]
 
 
+class _Streams:
+    """The current stream: torch makes an object of it whenever it is asked, here each is kept."""
+
+    def __init__(self, torch: Any) -> None:
+        self._ask, self._device = torch.cuda.current_stream, torch.cuda.current_device()
+        self._raw = torch._C._cuda_getCurrentRawStream
+        self._known: dict[int, Any] = {}
+
+    def current(self) -> Any:
+        raw = self._raw(self._device)
+        known = self._known.get(raw)
+        if known is None:
+            known = self._known[raw] = self._ask()
+        return known
+
+
 class Spans:
     """A pool of event pairs; used on the scheduler's thread only."""
 
@@ -35,6 +51,7 @@ class Spans:
     ) -> None:
         self._ring, self._capturing, self._cycles = ring, capturing, cycles
         self._free: list[Pair] | None = None
+        self._streams: _Streams | None = None
         self._running: deque[tuple[int, int, Pair]] = deque()
         self._timing = True  # in this cycle
         self.dropped = 0
@@ -61,23 +78,33 @@ class Spans:
             if self._capturing() or not self._ring.recording():
                 return None
             if self._free is None:
-                self._free = _pairs()
-            if not self._free:
+                self._prepare()
+            if not self._free or self._streams is None:
                 self.dropped += 1
                 return None
             pair = self._free.pop()
-            pair[0].record()
+            pair[0].record(self._streams.current())
         except Exception as error:
             self._off(error)
             return None
         return pair
 
+    def _prepare(self) -> None:
+        """Make the pool; it stays empty where CUDA is not in use."""
+        self._free = []
+        torch = sys.modules.get("torch")
+        cuda = getattr(torch, "cuda", None)
+        if cuda is not None and cuda.is_initialized():
+            timed = functools.partial(cuda.Event, enable_timing=True)
+            self._streams = _Streams(torch)
+            self._free = [(timed(), timed()) for _ in range(_PAIRS)]
+
     def _end(self, target: int, pair: Pair) -> None:
         try:
-            if self._capturing():
+            if self._capturing() or self._streams is None:
                 self._give_back(pair)
                 return
-            pair[1].record()
+            pair[1].record(self._streams.current())
             self._running.append((self._cycles(), target, pair))
         except Exception as error:
             self._off(error)
@@ -107,11 +134,3 @@ class Spans:
     def _off(self, error: Exception) -> None:
         self._free = []
         say(f"no GPU spans: {line_of(error)}")
-
-
-def _pairs() -> list[Pair]:
-    """Return the pool; empty where CUDA is not in use."""
-    cuda = getattr(sys.modules.get("torch"), "cuda", None)
-    if cuda is None or not cuda.is_initialized():
-        return []
-    return [(cuda.Event(enable_timing=True), cuda.Event(enable_timing=True)) for _ in range(_PAIRS)]

@@ -36,7 +36,8 @@ TORCH = '''
         recorded = 0
         def __init__(self, enable_timing=False):
             assert enable_timing
-        def record(self):
+        def record(self, stream):
+            assert stream == "stream " + str(cuda.raw)
             Event.recorded += 1
             self.at = Event.recorded
         def query(self):
@@ -61,6 +62,13 @@ TORCH = '''
     cuda.is_initialized = lambda: True
     cuda.get_device_name = lambda: "Toy GPU"
     cuda.current_device = lambda: 3
+    cuda.raw, cuda.asked = 7, 0
+    class _C:
+        _cuda_getCurrentRawStream = staticmethod(lambda device: {3: cuda.raw}[device])
+    def current_stream():
+        cuda.asked += 1
+        return "stream " + str(cuda.raw)
+    cuda.current_stream = current_stream
     class Properties:
         total_memory, major, minor = 42 << 30, 9, 0
     cuda.get_device_properties = {3: Properties}.get
@@ -120,13 +128,14 @@ def test_gpu_spans_of_every_eighth_cycle_are_read_late_and_never_waited_for(gpu_
         import torch
         from toy.worker import Batch, Worker
         worker = Worker()
-        for _ in range(26):
+        for number in range(26):
+            torch.cuda.raw = number // 9
             worker.cycle(Batch(1))
-        print(torch.log)
+        print(torch.log, torch.cuda.asked)
         """,
         SPECMAP_SPANS="1",
     )
-    assert done.stdout == "[]\n"
+    assert done.stdout == "[] 3\n"
     spans = [one for one in gpu_toy.records() if one.kind == GPU_SPAN]
     assert [(one.target, one.value, one.object) for one in spans] == [
         (2, 250_000, number) for number in (0, 8, 16)
