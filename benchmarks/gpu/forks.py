@@ -10,9 +10,11 @@ PLAN.json: ``{"layers", "hidden", "warm_up": 8, "checked": [[requests, tokens], 
 "turn_s", "variants": [...]}``. A variant is a case of ``engine.py`` with ``name``, ``patches``
 (files in PACKED, applied in turn to a copy of the installed SGLang), ``base`` (the variant that
 it is compared with), ``wrap_plan`` (a file in PACKED; NAME.plan.json), ``rounds`` (fewer than
-all) and ``share`` (the part of the tokens that a slow one generates). What the tracer costs:
-``"windows": {"cycles", "wave": [requests, tokens], "waves"}`` for variants that say ``windows``,
-``"profiled": [requests, tokens]``, under SGLang's own profiler, for those that say ``profiled``;
+all), ``share`` (the part of the tokens that a slow one generates) and ``agent`` (a folder in PACKED
+with another specmap's trace/agent). What the tracer costs:
+``"windows": {"plain": cycles, "spans": cycles, "wave": [requests, tokens], "waves"}`` for variants
+whose ``windows`` lists the kind, ``"profiled": [requests, tokens]``, under SGLang's own profiler,
+for those that say ``profiled``;
 ``after_s``: what both take, after the rounds.
 
 An engine works only in its turn: all others are stopped (SIGSTOP), so that idle schedulers,
@@ -217,12 +219,12 @@ class Turns:
     def windows(self) -> None:
         """Let the tracer measure its own cost, in windows, without and with GPU spans."""
         how = self.plan.get("windows", {})
-        for kind in ("plain", "spans") if how else ():
-            for fork in [one for one in self.alive if one.case.get("windows")]:
+        for kind in [one for one in ("plain", "spans") if one in how]:
+            for fork in [one for one in self.alive if kind in one.case.get("windows", ())]:
                 folder = self.runs / f"{fork.name}.{kind}"
                 folder.mkdir()
                 shutil.copy(self.runs / fork.name / "plan.json", folder)
-                arm = {"do": "arm", "dir": str(folder), "windows": how["cycles"]}
+                arm = {"do": "arm", "dir": str(folder), "windows": how[kind]}
                 arm["spans"] = kind == "spans"
                 told = [{"tell": [arm]}, *[{}] * (how["waves"] - 2), {"tell_after": [DISARM]}]
                 for number, tell in enumerate(told):
@@ -259,7 +261,8 @@ def started(plan: dict[str, Any], packed: Path, agent: Path, work: Path) -> Iter
             case["tracer"] = "off"
         if "stand_in" not in case:
             case["path"] = str(tree_of(case, packed, SITE, work))
-        yield Fork(case, folder, environment(case, folder, folder / "plan.json", agent))
+        mine = packed / case["agent"] if "agent" in case else agent
+        yield Fork(case, folder, environment(case, folder, folder / "plan.json", mine))
 
 
 def tree_of(variant: dict[str, Any], packed: Path, site: Path, work: Path) -> Path:
