@@ -51,6 +51,7 @@ def main() -> NoReturn:
             raise
         kind = type(error).__name__
         code = _fail(f"internal error, {kind}: {error}; SPECMAP_TRACEBACK=1 shows where")
+    gc.freeze()  # the interpreter would search millions of objects for cycles as it ends
     sys.exit(code)
 
 
