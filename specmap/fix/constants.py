@@ -1,19 +1,30 @@
-"""Names that hold True or False for good: of a module, of a class, of its objects."""
+"""Names that hold one value for good: of a module, of a class, of its objects."""
 
 from __future__ import annotations
 
 import ast
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
-from specmap.codemap.source import file_of
+from specmap.codemap.source import file_of, symbol_id
+from specmap.fix.scope import definitions
 from specmap.fix.tree import Tree
 
 _PROPERTIES = frozenset({"property", "cached_property"})
+_HOPS = 4
+
+
+@dataclass(frozen=True)
+class Stored:
+    """The one value of a name, and where it is stored: a function, a class or a module."""
+
+    value: ast.expr
+    symbol: str
 
 
 class Constants:
-    """Looks for names that are stored once in the files of a tree, as True or False.
+    """Looks for names that the files of a tree store once.
 
     ``module`` returns the syntax tree of a file.
     """
@@ -22,29 +33,67 @@ class Constants:
         self._tree = tree
         self._module = module
 
-    def of_module(self, symbol: str, function: ast.FunctionDef | None, name: str) -> bool | None:
-        """Return the value of a module's name as a function reads it, if that is a constant."""
-        module = self._module(file_of(symbol)) if symbol else ast.Module([], [])
+    def of_module(self, symbol: str, function: ast.FunctionDef | None, name: str) -> Stored | None:
+        """Return what a module's name holds as a function reads it, if that is a constant."""
         own = function is not None and any(_binds(node, name) for node in ast.walk(function))
-        if own or any(isinstance(n, ast.Global) and name in n.names for n in ast.walk(module)):
+        if own or not symbol:
+            return None
+        file, name = self.defined(file_of(symbol), name)
+        module = self._module(file)
+        if any(isinstance(n, ast.Global) and name in n.names for n in ast.walk(module)):
             return None
         value = _only(module.body, name)
-        return None if value is None or self._stores(rf"\w\.{name} *[-+|&:]?=[^=]") else value
+        if value is None or self._stores(rf"\w\.{name} *[-+|&:]?=[^=]"):
+            return None
+        return Stored(value, symbol_id(file, ""))
 
-    def of_object(self, symbol: str, owner: ast.ClassDef, name: str) -> bool | None:
-        """Return the value of ``self.name``, stored once: by a method, or in the class body."""
+    def of_object(self, symbol: str, owner: ast.ClassDef, name: str) -> Stored | None:
+        """Return what ``self.name`` holds, stored once: by a method, or in the class body.
+
+        A value that is no literal counts where the object stores it as it is made.
+        """
         file = file_of(symbol)
         if not re.search(rf"\b{name}\b[^=\n]*=", self._tree.text(file)):
             return None
         stores = [
-            n for n in ast.walk(owner)
+            (d.name, n.value)
+            for d in definitions(owner.body)
+            for n in ast.walk(d)
             if isinstance(n, ast.Assign | ast.AnnAssign) and f"self.{name}" in _targets(n)
-        ]  # fmt: skip
+        ]
         outside = self._stores(rf"\w\.{name}(: *[\w.\[\]| ]+)? *[-+|&]?=[^=]")
+        kind = symbol.rpartition(".")[0]
         if len(stores) == outside == 1:
-            return _bool(stores[0].value)
+            holder, value = stores[0]
+            made = value is not None and (holder == "__init__" or isinstance(value, ast.Constant))
+            return Stored(value, f"{kind}.{holder}") if made and value is not None else None
         inside = self._stores(rf"^ +{name}(: *[\w.\[\]| ]+)? *=[^=]")
-        return _only(owner.body, name) if (outside, inside) == (0, 1) else None
+        value = _only(owner.body, name) if (outside, inside) == (0, 1) else None
+        return None if value is None else Stored(value, kind)
+
+    def function(self, symbol: str, name: str) -> tuple[str, ast.FunctionDef] | None:
+        """Return the function of a module that a name means in the file of a symbol."""
+        file, name = self.defined(file_of(symbol), name)
+        found = [d for d in definitions(self._module(file).body) if d.name == name]
+        if len(found) == 1 and isinstance(found[0], ast.FunctionDef):
+            return symbol_id(file, name), found[0]
+        return None
+
+    def defined(self, file: str, name: str) -> tuple[str, str]:
+        """Return the file that defines a name of a module, and its name there."""
+        for _ in range(_HOPS):
+            imports = [n for n in ast.walk(self._module(file)) if isinstance(n, ast.ImportFrom)]
+            found = [
+                (node.module, alias.name)
+                for node in imports
+                for alias in node.names
+                if node.module and not node.level and (alias.asname or alias.name) == name
+            ]
+            other = f"{(found[0][0] or '').replace('.', '/')}.py" if len(set(found)) == 1 else ""
+            if other not in self._tree.files:
+                break
+            file, name = other, found[0][1]
+        return file, name
 
     def _stores(self, pattern: str) -> int:
         """How often a store stands in the files of the tree."""
@@ -62,11 +111,13 @@ def is_property(owner: ast.ClassDef, name: str) -> bool:
     )
 
 
-def _only(body: Sequence[ast.stmt], name: str) -> bool | None:
-    """The value of a name that a body binds once, at its top level, to True or False."""
+def _only(body: Sequence[ast.stmt], name: str) -> ast.expr | None:
+    """The value of a name that a body binds once, at its top level."""
     stores = [s for s in _statements(body) if any(_binds(n, name) for n in ast.walk(s))]
     plain = [s for s in stores if isinstance(s, ast.Assign | ast.AnnAssign) and s in body]
-    return _bool(plain[0].value) if len(stores) == len(plain) == 1 else None
+    if len(stores) == len(plain) == 1 and _targets(plain[0]) == [name]:
+        return plain[0].value
+    return None
 
 
 def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
@@ -80,11 +131,6 @@ def _binds(node: ast.AST, name: str) -> bool:
     if isinstance(node, ast.arg):
         return node.arg == name
     return isinstance(node, ast.Name) and node.id == name and not isinstance(node.ctx, ast.Load)
-
-
-def _bool(value: ast.expr | None) -> bool | None:
-    known = isinstance(value, ast.Constant) and isinstance(value.value, bool)
-    return bool(value.value) if known and isinstance(value, ast.Constant) else None
 
 
 def _targets(node: ast.Assign | ast.AnnAssign) -> list[str]:

@@ -10,20 +10,15 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from operator import add, eq, floordiv, ge, gt, le, lt, mod, mul, ne, sub
 
 from specmap.codemap.source import Span, file_of, symbol_id
 from specmap.fix import capture
 from specmap.fix.constants import Constants, is_property
 from specmap.fix.enums import methods_of
+from specmap.fix.numbers import Numbers
 from specmap.fix.returned import returned
-from specmap.fix.scope import Scope, deeper, definitions, is_none, is_self
+from specmap.fix.scope import DEPTH, Scope, deeper, definitions, is_none, is_self, parameters
 from specmap.fix.tree import Tree
-
-_BATCHES = tuple((bs, width) for bs in (1, 2, 3, 8, 64) for width in (2, 3, 4, 5, 16))
-_COMPARE = {ast.Eq: eq, ast.NotEq: ne, ast.Lt: lt, ast.LtE: le, ast.Gt: gt, ast.GtE: ge}
-_COMPUTE = {ast.Add: add, ast.Sub: sub, ast.Mult: mul, ast.FloorDiv: floordiv, ast.Mod: mod}
-_DEPTH = 12
 
 
 def facts_of(tree: Tree) -> Facts:
@@ -41,8 +36,9 @@ class Facts:
         self.tree = tree
         self._names = tree.names.scan
         self.modes = modes or self._names.modes["verify"]
-        self._facts = dict(tree.names.pairs("facts"))
-        self._numbers = dict(tree.names.pairs("numbers"))
+        self._once = dict(tree.names.pairs("launch_facts"))
+        self._facts = {**dict(tree.names.pairs("facts")), **self._once}
+        self._numbers = Numbers(dict(tree.names.pairs("numbers")), self._value)
         self.says = frozenset(tree.names.lists["says"])
         self._modules: dict[str, ast.Module] = {}
         self._constants = Constants(tree, self._module)
@@ -110,14 +106,14 @@ class Facts:
         return prefill.truth(test, scope) is False and decode.truth(test, scope) is not False
 
     def _truth(self, node: ast.expr, scope: Scope) -> bool | None:
-        if scope.depth > _DEPTH:
+        if scope.depth > DEPTH:
             return None
         about = (
             node.left if isinstance(node, ast.Compare) and is_none(node.comparators[0]) else node
         )
         if isinstance(about, ast.Attribute | ast.Call):
             text = ast.unparse(node)
-            for fact, value in self._facts.items():
+            for fact, value in (self._once if scope.made else self._facts).items():
                 if text == fact or text.endswith(f".{fact}"):
                     return value == "true"
         if isinstance(node, ast.Constant):
@@ -149,16 +145,25 @@ class Facts:
             given = dict(scope.given)
             if node.id in given:
                 return given[node.id]
-            value = scope.binding(node.id)
-            if value is None:
-                return self._constants.of_module(scope.symbol, scope.function, node.id)
-            return self._truth(value, deeper(scope))
-        if isinstance(node, ast.Attribute) and is_self(node.value) and scope.owner is not None:
-            asked = ast.Call(node, [], [])
+        elif isinstance(node, ast.Attribute) and is_self(node.value) and scope.owner is not None:
             if is_property(scope.owner, node.attr):
-                return self._own_method(node.attr, asked, scope)
-            return self._constants.of_object(scope.symbol, scope.owner, node.attr)
-        return None
+                return self._method(node, ast.Call(node, [], []), scope)
+        held = self._value(node, scope)
+        return None if held is None else self._truth(*held)
+
+    def _value(self, node: ast.expr, scope: Scope) -> tuple[ast.expr, Scope] | None:
+        """What a name, or an attribute of ``self``, holds for good, and where that stands."""
+        stored = None
+        if isinstance(node, ast.Name):
+            value = scope.binding(node.id)
+            if value is not None:
+                return value, deeper(scope)
+            stored = self._constants.of_module(scope.symbol, scope.function, node.id)
+        elif isinstance(node, ast.Attribute) and is_self(node.value) and scope.owner is not None:
+            stored = self._constants.of_object(scope.symbol, scope.owner, node.attr)
+        if stored is None:
+            return None
+        return stored.value, replace(self.scope(stored.symbol), made=True, depth=scope.depth + 1)
 
     def _compared(self, node: ast.Compare, scope: Scope) -> bool | None:
         if len(node.ops) != 1:
@@ -172,26 +177,26 @@ class Facts:
             return modes
         if modes is not None and isinstance(operator, ast.NotEq | ast.IsNot | ast.NotIn):
             return not modes
-        return self._compared_numbers(operator, left, right, scope)
+        return self._numbers.compared(operator, left, right, scope)
 
     def _is_nothing(self, node: ast.expr, scope: Scope) -> bool | None:
         """Whether an expression is ``None`` for every verify batch."""
         text = ast.unparse(node)
-        held = self._facts.get(f"{text.rpartition('.')[2]} is None")
+        held = None if scope.made else self._facts.get(f"{text.rpartition('.')[2]} is None")
         if held is not None:
             return held == "true"
         if isinstance(node, ast.Constant):
             return node.value is None
         if isinstance(node, ast.Attribute) and any(
-            text.endswith(f".{name}") for name in self._numbers
+            text.endswith(f".{name}") for name in self._numbers.known
         ):
             return False
-        if scope.depth > _DEPTH:
+        if scope.depth > DEPTH:
             return None
         if isinstance(node, ast.Name):
             bound = scope.binding(node.id)
             return None if bound is None else self._is_nothing(bound, deeper(scope))
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        if isinstance(node, ast.Call):
             values, inside = self._returned(node.func, node, scope)
             found = {self._is_nothing(value, inside) for value in values or ()}
             return found.pop() if len(found) == 1 else None
@@ -199,20 +204,22 @@ class Facts:
 
     def _compared_mode(self, left: ast.expr, right: ast.expr, scope: Scope) -> bool | None:
         """Whether a batch's mode is one of the modes on the right, where both are known."""
-        if not self._is_mode(left, scope):
+        own = self.modes_of(left, scope)
+        if own is None or self._mode_name(left):
             left, right = right, left
-        if not self._is_mode(left, scope):
+            own = self.modes_of(left, scope)
+        if own is None or self._mode_name(left):
             return None
         items = right.elts if isinstance(right, ast.Tuple | ast.List | ast.Set) else [right]
         named = {self._mode_name(item) for item in items}
         if None not in named:
-            return bool(named & set(self.modes))
+            return bool(named & own)
         if len(items) == 1 and isinstance(right, ast.Attribute) and is_self(right.value):
             runner = scope.symbol.rpartition(".")[0]
             known = {*self._names.capture_mode, *(s.attribute for s in self.mode_stores(runner))}
             modes = self.captured(runner)
             hidden = modes is None and right.attr not in self._names.capture_mode
-            if right.attr in known and not hidden and not (modes or set()) & set(self.modes):
+            if right.attr in known and not hidden and not (modes or set()) & own:
                 return False
         return None
 
@@ -248,49 +255,29 @@ class Facts:
             return None
         return self._returned(call.func, call, self.scope(f"{runner}.{store.holder}"))[0]
 
-    def _is_mode(self, node: ast.expr, scope: Scope) -> bool:
+    def modes_of(self, node: ast.expr, scope: Scope) -> frozenset[str] | None:
+        """Return the modes that an expression can name for a batch; ``None`` if it names none."""
+        if scope.depth > DEPTH or scope.made:
+            return None
         if isinstance(node, ast.Name):
             value = scope.binding(node.id)
             if value is None:
-                return node.id in scope.modes
-            return self._is_mode(value, replace(scope, function=None))
-        return isinstance(node, ast.Attribute) and node.attr in self._names.mode_attribute
+                return dict(scope.modes).get(node.id)
+            return self.modes_of(value, deeper(scope))
+        if isinstance(node, ast.Call):
+            values, inside = self._returned(node.func, node, scope)
+            found = [self.modes_of(value, inside) for value in values or ()]
+            known = [modes for modes in found if modes is not None]
+            return frozenset().union(*known) if known and len(known) == len(found) else None
+        if isinstance(node, ast.Attribute) and node.attr in self._names.mode_attribute:
+            return frozenset(self.modes)
+        name = self._mode_name(node)
+        return None if name is None else frozenset([name])
 
     def _mode_name(self, node: ast.expr) -> str | None:
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             return node.attr if node.value.id in self._names.mode_enum else None
         return None
-
-    def _compared_numbers(
-        self, operator: ast.cmpop, left: ast.expr, right: ast.expr, scope: Scope
-    ) -> bool | None:
-        compare = _COMPARE.get(type(operator))
-        if compare is None:
-            return None
-        found: set[bool] = set()
-        for bs, width in _BATCHES:
-            one, other = (self._number(n, scope, bs, width) for n in (left, right))
-            if one is None or other is None:
-                return None
-            found.add(compare(one, other))
-        return found.pop() if len(found) == 1 else None
-
-    def _number(self, node: ast.expr, scope: Scope, bs: int, width: int) -> int | None:
-        text = ast.unparse(node)
-        if isinstance(node, ast.Call) and text.startswith("len(") and len(node.args) == 1:
-            text = f"{ast.unparse(node.args[0])}.numel()"
-        for name, value in () if isinstance(node, ast.BinOp) else self._numbers.items():
-            if text == name or text.endswith(f".{name}"):
-                return {"bs": bs, "width": width, "bs * width": bs * width}.get(value)
-        if isinstance(node, ast.Constant) and isinstance(node.value, int):
-            return node.value
-        if isinstance(node, ast.BinOp) and type(node.op) in _COMPUTE:
-            one, other = (self._number(n, scope, bs, width) for n in (node.left, node.right))
-            if one is None or other in (None, 0):
-                return None
-            return int(_COMPUTE[type(node.op)](one, other))
-        bound = scope.binding(node.id) if isinstance(node, ast.Name) else None
-        return None if bound is None else self._number(bound, deeper(scope), bs, width)
 
     def _called(self, node: ast.Call, scope: Scope) -> bool | None:
         function = node.func
@@ -299,25 +286,23 @@ class Facts:
         if isinstance(function, ast.Name) and not node.args:
             bound = scope.binding(function.id)
             if bound is not None:
-                return self._truth(_asked(bound), deeper(scope))
-            return self._on_platform(function.id)
+                return self._truth(asked(bound), deeper(scope))
+            if function.id in frozenset().union(*self._names.platform_tests.values()):
+                return self._on_platform(function.id)
         if not isinstance(function, ast.Attribute):
-            return None
+            return self._method(function, node, scope)
         receiver = function.value
-        if self._is_mode(receiver, scope) and function.attr in self.mode_methods:
-            return bool(self.mode_methods[function.attr] & set(self.modes))
+        modes = self.modes_of(receiver, scope)
+        if modes is not None and function.attr in self.mode_methods:
+            return bool(self.mode_methods[function.attr] & modes)
         named = ast.unparse(receiver).rpartition(".")[2]
         if named in self._names.launch_words.algorithm_names and not node.args:
             return self._about_algorithm(function.attr)
-        if is_self(receiver) and scope.owner is not None:
-            return self._own_method(function.attr, node, scope)
-        return None
+        return self._method(function, node, scope)
 
-    def _on_platform(self, name: str) -> bool | None:
+    def _on_platform(self, name: str) -> bool:
         """What a test of the platform says on the map's own."""
         tests = self._names.platform_tests
-        if not any(name in calls for calls in tests.values()):
-            return None
         return name in tests.get(self.tree.codemap.platform, frozenset())
 
     def _about_algorithm(self, method: str) -> bool | None:
@@ -329,30 +314,42 @@ class Facts:
             return None
         return True if every <= holds else None if every & holds else False
 
-    def _own_method(self, name: str, call: ast.Call, scope: Scope) -> bool | None:
-        """The truth of a method of the same class, where all that it can return agrees."""
-        asked = ast.Attribute(ast.Name("self", ast.Load()), name, ast.Load())
-        values, inside = self._returned(asked, call, scope)
+    def _method(self, function: ast.expr, call: ast.Call, scope: Scope) -> bool | None:
+        """The truth of a call, where all that the function can return agrees."""
+        values, inside = self._returned(function, call, scope)
         found = {self._truth(value, inside) for value in values or ()}
         return found.pop() if len(found) == 1 else None
 
     def _returned(
-        self, function: ast.Attribute, call: ast.Call, scope: Scope
+        self, function: ast.expr, call: ast.Call, scope: Scope
     ) -> tuple[list[ast.expr] | None, Scope]:
-        """What a method of the same class can return for a verify batch, and where that stands."""
-        owner = scope.owner if is_self(function.value) else None
-        name = function.attr
-        method = next((d for d in definitions(owner.body if owner else ()) if d.name == name), None)
-        if not isinstance(method, ast.FunctionDef) or scope.depth > _DEPTH:
+        """What a function of the tree can return for a verify batch, and where that stands."""
+        meant = self._meant(function, scope) if scope.depth <= DEPTH else None
+        if meant is None:
             return None, scope
-        names = [a.arg for a in method.args.args[1:]]
+        symbol, method, owner = meant
+        names = parameters(method, owner is not None)
         given = [*zip(names, call.args, strict=False)]
         given += [(k.arg, k.value) for k in call.keywords if k.arg]
         known = tuple((n, self._truth(v, deeper(scope))) for n, v in given)
-        modes = frozenset(n for n, v in given if self._is_mode(v, scope))
-        symbol = f"{scope.symbol.rpartition('.')[0]}.{name}"
-        inside = Scope(symbol, method, owner, known, scope.depth + 1, modes)
+        modes = tuple((n, m) for n, v in given if (m := self.modes_of(v, deeper(scope))))
+        inside = Scope(symbol, method, owner, known, scope.depth + 1, modes, scope.made)
         return returned(method.body, lambda test: self._truth(test, inside)), inside
+
+    def _meant(
+        self, function: ast.expr, scope: Scope
+    ) -> tuple[str, ast.FunctionDef, ast.ClassDef | None] | None:
+        """The function that is called: a method of the same class, or one of a module."""
+        if isinstance(function, ast.Name) and scope.symbol:
+            found = self._constants.function(scope.symbol, function.id)
+            return None if found is None else (*found, None)
+        owner = scope.owner
+        if owner is None or not isinstance(function, ast.Attribute) or not is_self(function.value):
+            return None
+        method = next((d for d in definitions(owner.body) if d.name == function.attr), None)
+        if not isinstance(method, ast.FunctionDef):
+            return None
+        return f"{scope.symbol.rpartition('.')[0]}.{function.attr}", method, owner
 
     def _enum(self, names: frozenset[str]) -> Mapping[str, frozenset[str]]:
         found = next((enum for _, enum in self._enums(names)), None)
@@ -374,8 +371,8 @@ class Facts:
         return self._modules[file]
 
 
-def _asked(bound: ast.expr) -> ast.expr:
+def asked(bound: ast.expr) -> ast.expr:
     """Return the call of what a name is bound to: a method, or one of two."""
     if isinstance(bound, ast.IfExp):
-        return ast.IfExp(bound.test, _asked(bound.body), _asked(bound.orelse))
+        return ast.IfExp(bound.test, asked(bound.body), asked(bound.orelse))
     return ast.Call(bound, [], [])

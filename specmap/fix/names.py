@@ -11,9 +11,9 @@ from specmap.scan.vocabulary import Vocabulary, load_vocabulary, rules_folder
 
 FILE = "fix.toml"
 _LISTS = (
-    "facts", "numbers", "graph_flag", "logits", "verify_flag", "planned", "says", "host_mirrors",
-    "host_flags", "once", "switches", "accept_lists", "no_algorithm", "eager_halves", "passes",
-    "tail_guards",
+    "facts", "launch_facts", "numbers", "graph_flag", "logits", "verify_flag", "planned", "says",
+    "host_mirrors", "host_flags", "once", "switches", "accept_lists", "no_algorithm",
+    "eager_halves", "passes", "tail_guards",
 )  # fmt: skip
 
 

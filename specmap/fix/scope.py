@@ -6,17 +6,25 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+DEPTH = 12
+"""How many steps away from a test its values are looked for."""
+
 
 @dataclass(frozen=True)
 class Scope:
-    """Where an expression stands: a function, the class around it, and their file."""
+    """Where an expression stands: a function, the class around it, and their file.
+
+    ``given`` and ``modes`` say of parameters whether they hold, and which modes they name.
+    ``made`` says that the expression is evaluated once, before there is a batch.
+    """
 
     symbol: str = ""
     function: ast.FunctionDef | None = None
     owner: ast.ClassDef | None = None
     given: tuple[tuple[str, bool | None], ...] = ()
     depth: int = 0
-    modes: frozenset[str] = frozenset()
+    modes: tuple[tuple[str, frozenset[str]], ...] = ()
+    made: bool = False
 
     def binding(self, name: str) -> ast.expr | None:
         """Return the value of a name that the function binds once and at its top level."""
@@ -33,6 +41,12 @@ class Scope:
 def deeper(scope: Scope) -> Scope:
     """Return the scope with one more step behind it."""
     return replace(scope, depth=scope.depth + 1)
+
+
+def parameters(function: ast.FunctionDef, of_class: bool) -> list[str]:
+    """Return the parameters of a function that its callers fill."""
+    static = any(ast.unparse(d) == "staticmethod" for d in function.decorator_list)
+    return [a.arg for a in function.args.args[1 if of_class and not static else 0 :]]
 
 
 def definitions(body: Sequence[ast.stmt]) -> Iterator[ast.ClassDef | ast.FunctionDef]:

@@ -9,7 +9,7 @@ import pytest
 
 from specmap.codemap.remedy import FixReport, Outcome
 from specmap.fixed import Request, fix_tree
-from tests.fix.forks import FITS, MODEL_RUNNER, SCHEDULER, whole
+from tests.fix.forks import FITS, MODEL_RUNNER, MODES, SCHEDULER, whole
 from tests.review_tree import RUNNER, edit
 
 Change = tuple[str, str, str]
@@ -41,6 +41,14 @@ ASKED = (
 )
 FORWARD = "    def forward(self, forward_batch: ForwardBatch) -> ModelRunnerOutput:\n"
 WITH_TERM = f"{FITS[:-1]} and "
+GRAPHS = "        self.graphs = {}\n"
+LEFT = "        if {}:\n            return False\n"
+TREES_OF = "def trees_of(model_runner):\n    return TREES\n"
+IMPORTED = "from sglang.srt.model_executor.forward_batch_info import TREES as trees_are_ready\n"
+FITTING = (
+    "    def _fits(self, batch):\n        if batch.spec_info is None:\n            return True\n"
+    "        return trees_of(self.model_runner)\n"
+)
 
 
 def fork(folder: Path, changes: Sequence[Change]) -> Path:
@@ -75,6 +83,27 @@ REPAIRED: dict[str, tuple[Change, ...]] = {
         (RUNNER, FITS, f"{WITH_TERM}TREES\n"),
         (RUNNER, CLASS, f"TREES = False\n\n\n{CLASS}"),
     ),
+    "a constant of the module behind a method and a function": (
+        (RUNNER, f"        {FITS}", f"        {WITH_TERM}self._fits(forward_batch)\n\n{FITTING}"),
+        (RUNNER, CLASS, f"TREES = False\n\n\n{TREES_OF}\n\n{CLASS}"),
+    ),
+    "a constant of another module": (
+        (RUNNER, FITS, f"{WITH_TERM}trees_are_ready\n"),
+        (RUNNER, CLASS, f"{IMPORTED}\n\n{CLASS}"),
+        (MODES, "class ForwardMode(", "TREES = False\n\n\nclass ForwardMode("),
+    ),
+    "a test of the algorithm that the runner keeps": (
+        (RUNNER, GRAPHS, f"{GRAPHS}        self.plain = model_runner.spec_algorithm.is_none()\n"),
+        (RUNNER, f"        {FITS}", f"{LEFT.format('not self.plain')}        {FITS}"),
+    ),
+    "a number that the runner works out": (
+        (RUNNER, GRAPHS, f"{GRAPHS}        self.max_trees = 1 // self.num_tokens_per_bs\n"),
+        (
+            RUNNER,
+            f"        {FITS}",
+            f"{LEFT.format('forward_batch.batch_size > self.max_trees')}        {FITS}",
+        ),
+    ),
 }
 
 
@@ -94,6 +123,24 @@ def test_a_term_that_is_a_constant_elsewhere_leaves_the_decision(name: str, tmp_
 )
 def test_a_constant_that_something_else_stores_is_no_constant(store: str, tmp_path: Path) -> None:
     changes = (*REPAIRED["a constant of the class"], (RUNNER, "        self.graphs = {}\n", store))
+    assert run(fork(tmp_path / "fork", changes)).applied == ()
+
+
+@pytest.mark.parametrize(
+    ("store", "test"),
+    [
+        ("self.plain = model_runner.spec_info is None", "not self.plain"),
+        ("self.max_trees = model_runner.batch_size", "forward_batch.batch_size > self.max_trees"),
+        ("self.mode = model_runner.forward_mode", "self.mode.is_target_verify()"),
+    ],
+)
+def test_what_holds_for_a_batch_says_nothing_of_what_was_stored_before(
+    store: str, test: str, tmp_path: Path
+) -> None:
+    changes = (
+        (RUNNER, GRAPHS, f"{GRAPHS}        {store}\n"),
+        (RUNNER, f"        {FITS}", f"{LEFT.format(test)}        {FITS}"),
+    )
     assert run(fork(tmp_path / "fork", changes)).applied == ()
 
 
