@@ -100,10 +100,19 @@ class Facts:
             return None
         return self._truth(node, scope or Scope())
 
+    def excludes(self, test: str, scope: Scope) -> bool:
+        """Tell whether a test, or what it returns where it is a function, is false for verify."""
+        node = ast.parse(test, mode="eval").body
+        return False in (self._truth(node, scope), self._truth(asked(node), scope))
+
     def keeps_prefill_out(self, test: str, scope: Scope) -> bool:
-        """Tell whether a test is false for prefill too, but not for plain decoding."""
+        """Tell whether a test is false for prefill too, but asks for a mode, or lets decode in."""
         prefill, decode = (Facts(self.tree, self._names.modes[k]) for k in ("prefill", "decode"))
-        return prefill.truth(test, scope) is False and decode.truth(test, scope) is not False
+        nodes = (n for n in ast.walk(ast.parse(test, mode="eval")) if isinstance(n, ast.expr))
+        asks = any(self.modes_of(node, scope) for node in nodes)
+        return prefill.truth(test, scope) is False and (
+            asks or decode.truth(test, scope) is not False
+        )
 
     def _truth(self, node: ast.expr, scope: Scope) -> bool | None:
         if scope.depth > DEPTH:
@@ -324,22 +333,31 @@ class Facts:
         self, function: ast.expr, call: ast.Call, scope: Scope
     ) -> tuple[list[ast.expr] | None, Scope]:
         """What a function of the tree can return for a verify batch, and where that stands."""
-        meant = self._meant(function, scope) if scope.depth <= DEPTH else None
-        if meant is None:
+        inside = self.inside(call, scope, function) if scope.depth <= DEPTH else None
+        if inside is None or inside.function is None:
             return None, scope
+        body = inside.function.body
+        return returned(body, lambda test: self._truth(test, inside)), inside
+
+    def inside(
+        self, call: ast.Call, scope: Scope, function: ast.expr | None = None
+    ) -> Scope | None:
+        """Return the scope inside the function of a call, with what is known of its arguments."""
+        meant = self.meant(function or call.func, scope)
+        if meant is None:
+            return None
         symbol, method, owner = meant
         names = parameters(method, owner is not None)
         given = [*zip(names, call.args, strict=False)]
         given += [(k.arg, k.value) for k in call.keywords if k.arg]
         known = tuple((n, self._truth(v, deeper(scope))) for n, v in given)
         modes = tuple((n, m) for n, v in given if (m := self.modes_of(v, deeper(scope))))
-        inside = Scope(symbol, method, owner, known, scope.depth + 1, modes, scope.made)
-        return returned(method.body, lambda test: self._truth(test, inside)), inside
+        return Scope(symbol, method, owner, known, scope.depth + 1, modes, scope.made)
 
-    def _meant(
+    def meant(
         self, function: ast.expr, scope: Scope
     ) -> tuple[str, ast.FunctionDef, ast.ClassDef | None] | None:
-        """The function that is called: a method of the same class, or one of a module."""
+        """Return the function that is called: a method of the same class, or one of a module."""
         if isinstance(function, ast.Name) and scope.symbol:
             found = self._constants.function(scope.symbol, function.id)
             return None if found is None else (*found, None)

@@ -152,6 +152,83 @@ def test_a_module_s_name_that_a_function_binds_is_no_constant(tmp_path: Path) ->
     assert run(fork(tmp_path / "fork", changes)).applied == ()
 
 
+AROUND = (
+    "        if self._prefers_eager(forward_batch):\n"
+    "            self.attn_backend.init_forward_metadata(forward_batch)\n"
+    "            out = self.model.forward(\n"
+    "                forward_batch.input_ids, forward_batch.positions, forward_batch\n"
+    "            )\n"
+    "            return ModelRunnerOutput(out, False)\n"
+)
+PREFERS = (
+    "    def _prefers_eager(self, batch):\n        return batch.forward_mode.is_target_verify()\n\n"
+)
+
+
+def test_a_detour_that_does_what_follows_is_taken_away(tmp_path: Path) -> None:
+    changes = (
+        (MODEL_RUNNER, FORWARD, PREFERS + FORWARD),
+        (MODEL_RUNNER, DECISION, AROUND + DECISION),
+    )
+    report = run(fork(tmp_path / "fork", changes))
+    assert [a.rewrite.id for a in report.applied] == ["SPF101"]
+    assert FORWARD + DECISION in report.after[MODEL_RUNNER]
+
+
+@pytest.mark.parametrize(
+    "own", ["            self.model.eval()\n", "            self.seen = forward_batch\n"]
+)
+def test_a_detour_with_work_of_its_own_is_left(own: str, tmp_path: Path) -> None:
+    first, _, rest = AROUND.partition("\n")
+    changes = (
+        (MODEL_RUNNER, FORWARD, PREFERS + FORWARD),
+        (MODEL_RUNNER, DECISION, f"{first}\n{own}{rest}{DECISION}"),
+    )
+    assert run(fork(tmp_path / "fork", changes)).applied == ()
+
+
+MAPPED = (
+    "    @staticmethod\n    def _known_as(mode):\n        if mode.is_target_verify():\n"
+    "            return ForwardMode.EXTEND\n        return mode\n\n"
+)
+AS = "self._known_as(forward_batch.forward_mode).is_cuda_graph()"
+
+
+def mapped(body: str = MAPPED, use: str = "") -> tuple[Change, ...]:
+    """The decision asks about another mode than the batch has."""
+    return (
+        (MODEL_RUNNER, "import ForwardBatch", "import ForwardMode, ForwardBatch"),
+        (MODEL_RUNNER, FORWARD, body + FORWARD),
+        (MODEL_RUNNER, "forward_batch.forward_mode.is_cuda_graph()", AS),
+        (MODEL_RUNNER, "        can_run_graph = ", f"{use}        can_run_graph = "),
+    )
+
+
+def test_a_function_that_gives_verify_another_mode_loses_that_arm(tmp_path: Path) -> None:
+    report = run(fork(tmp_path / "fork", mapped()))
+    assert [a.rewrite.id for a in report.applied] == ["SPF103"]
+    assert "    def _known_as(mode):\n        return mode\n" in report.after[MODEL_RUNNER]
+
+
+@pytest.mark.parametrize(
+    ("body", "use", "why"),
+    [
+        (MAPPED, "        print(self._known_as(forward_batch.forward_mode))\n", "1 other places"),
+        (
+            "    @staticmethod\n    def _known_as(mode):\n        return ForwardMode.EXTEND\n\n",
+            "", "no test of its own",
+        ),
+    ],
+)  # fmt: skip
+def test_a_mode_that_others_ask_for_is_refused(
+    body: str, use: str, why: str, tmp_path: Path
+) -> None:
+    report = run(fork(tmp_path / "fork", mapped(body, use)))
+    assert [(a.rewrite.id, a.outcome) for a in report.attempts] == [("SPF103", Outcome.REFUSED)]
+    assert "_known_as says EXTEND for verify" in report.attempts[0].proposal.what
+    assert why in report.attempts[0].reason
+
+
 def test_a_detour_to_the_eager_half_is_taken_away(tmp_path: Path) -> None:
     changes = (
         (MODEL_RUNNER, FORWARD, HALF + FORWARD),

@@ -32,7 +32,7 @@ from specmap.codemap.source import Span
 from specmap.codemap.verdict import PhaseName
 from specmap.fix.cuts import operands, unwrapped, without
 from specmap.fix.facts import Facts, facts_of
-from specmap.fix.lost import Part, Place, decision, lost, places
+from specmap.fix.lost import Part, Place, calls_one_of, decision, lost, places
 from specmap.fix.scope import Scope
 from specmap.fix.tree import Source, Tree, assigned, mentions, statements, walk
 
@@ -89,7 +89,8 @@ def _cuts(
         yield from _terms(source, function, value, scope, facts, alone)
     for node in walk(function.body):
         if isinstance(node, cst.If):
-            if _leaves(node, place, names, facts, source) or _detours(node, place, facts, source):
+            leaves = _leaves(node, place, names, facts, source)
+            if leaves or _detours(node, place, function, facts, source):
                 yield from _early(source, node, scope, facts)
 
 
@@ -179,7 +180,7 @@ def _leaves(node: cst.If, place: Place, names: set[str], facts: Facts, source: S
     if not isinstance(node.body, cst.IndentedBlock) or not node.body.body:
         return False
     *before, last = node.body.body
-    if not isinstance(last, cst.SimpleStatementLine) or not facts_say(before, source, facts):
+    if not isinstance(last, cst.SimpleStatementLine) or not _only_says(before, source, facts):
         return False
     end, bound = last.body[-1], assigned(last)
     if bound is not None:
@@ -190,35 +191,45 @@ def _leaves(node: cst.If, place: Place, names: set[str], facts: Facts, source: S
     return {Part.RUNNER: "False", Part.CAPTURE: "None"}.get(place.part) == value
 
 
-def _detours(node: cst.If, place: Place, facts: Facts, source: Source) -> bool:
-    """Whether an ``if`` runs the eager half of a pass and returns before the graph is asked."""
-    halves = facts.tree.names.lists["eager_halves"]
+def _detours(
+    node: cst.If, place: Place, function: cst.FunctionDef, facts: Facts, source: Source
+) -> bool:
+    """Whether an ``if`` returns before the graph is asked, and what it does is done without it.
+
+    That is an eager half of a pass, and what stands behind the ``if`` too.
+    """
     if place.part is not Part.ROUTE or not isinstance(node.body, cst.IndentedBlock):
         return False
     *before, last = node.body.body
     if not isinstance(last, cst.SimpleStatementLine) or not isinstance(last.body[0], cst.Return):
         return False
-    bound = [assigned_to(s) for s in before]
-    calls = [
-        n for s in node.body.body for n in walk(s)
-        if isinstance(n, cst.Call) and source.flat(n.func).rpartition(".")[2] in halves
-    ]  # fmt: skip
-    return all(bound) and len(calls) == 1
+    if calls_one_of(node.body, place.attributes) or not all(map(_local, before)):
+        return False
+    end = source.extent(node)[1]
+    done = {
+        source.flat(n.func) for n in walk(function.body)
+        if isinstance(n, cst.Call) and source.extent(n)[0] > end
+    }  # fmt: skip
+    halves = facts.tree.names.lists["eager_halves"]
+    called = [source.flat(n.func) for n in walk(node.body) if isinstance(n, cst.Call)]
+    return bool(called) and all(c in done or c.rpartition(".")[2] in halves for c in called)
 
 
-def assigned_to(statement: cst.BaseStatement) -> bool:
-    """Tell whether a statement only binds local names."""
+def _local(statement: cst.BaseStatement) -> bool:
+    """Whether a statement only binds local names, or calls something."""
     if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
         return False
     small = statement.body[0]
+    if isinstance(small, cst.Expr):
+        return True
     targets = [t.target for t in small.targets] if isinstance(small, cst.Assign) else []
     names = [e.value for t in targets if isinstance(t, cst.Tuple) for e in t.elements]
     names += [t for t in targets if not isinstance(t, cst.Tuple)]
     return bool(names) and all(isinstance(n, cst.Name) for n in names)
 
 
-def facts_say(body: list[cst.BaseStatement], source: Source, facts: Facts) -> bool:
-    """Tell whether statements only tell the operator something."""
+def _only_says(body: list[cst.BaseStatement], source: Source, facts: Facts) -> bool:
+    """Whether statements only tell the operator something."""
     says = facts.says
     return all(
         isinstance(s, cst.SimpleStatementLine)
