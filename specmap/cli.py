@@ -67,7 +67,7 @@ def _note(message: str) -> None:
 def _show(shown: Shown) -> int:
     """Print what a verb leaves, or write it to the file that was named."""
     if shown.output is None:
-        _print(shown.text.encode())
+        _print(shown.text.encode("utf-8", "surrogateescape"))
     else:
         pipeline.write_file(shown.output, shown.text.encode())
     for note in shown.notes:

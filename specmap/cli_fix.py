@@ -101,11 +101,12 @@ def _shown(
 
     report, notes = fixed.report, [f"wrote {file}" for file in fixed.written]
     if patch_dir is not None:
-        for name, text in patches(report.applied, fixed.prefix, __version__):
-            pipeline.write_file(Path(patch_dir) / name, text.encode())
+        for name, content in patches(report.applied, fixed.prefix, __version__, fixed.encodings):
+            pipeline.write_file(Path(patch_dir) / name, content)
             notes.append(f"wrote {name}")
     text = render_fix_json(report) if as_json else render_fix(report, screen.width)
-    text = diff(report.before, report.after, fixed.prefix) if show_diff else text
+    if show_diff:
+        text = diff(report.before, report.after, fixed.prefix, fixed.encodings)
     failed = any(attempt.outcome is Outcome.FAILED for attempt in report.attempts)
     left = bool(report.applied) and not fixed.request.write
     return Shown(text, _FAILED if failed else int(left), None, tuple(notes))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from specmap import pipeline
 from specmap.codemap.finding import FindingStatus
 from specmap.codemap.graph import CodeMap
 from specmap.codemap.remedy import FixReport
-from specmap.codemap.source import qualname_of
+from specmap.codemap.source import encoding_of, qualname_of
 from specmap.compare.renames import find_renames
 from specmap.errors import TargetError
 from specmap.fix.apply import Hands, fix, select
@@ -52,12 +52,16 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """What a run leaves. ``prefix`` is the way from the repository's top to the tree."""
+    """What a run leaves. ``prefix`` is the way from the repository's top to the tree.
+
+    ``encodings`` are those of the files that change.
+    """
 
     report: FixReport
     request: Request
     prefix: str = ""
     written: tuple[str, ...] = ()
+    encodings: Mapping[str, str] = field(default_factory=dict)
 
 
 def fix_tree(request: Request, progress: pipeline.Progress | None = None) -> Fixed:
@@ -99,10 +103,11 @@ def fix_resolved(
     scans = _Scans(tree, codemap, request.platform, progress)
     hands = Hands(scans.scan, scans.fresh, prover(request.level), request.unsafe)
     report = fix(checkout.root, codemap, rewrites, load_names(), hands)
+    encodings = {f: encoding_of((checkout.root / f).read_bytes()) for f in report.after}
     if request.write and report.after:
         write_files(checkout.root, report.after)
     written = tuple(report.after) if request.write else ()
-    return Fixed(report, request, _prefix(checkout, local, cwd), written)
+    return Fixed(report, request, _prefix(checkout, local, cwd), written, encodings)
 
 
 @dataclass

@@ -14,16 +14,24 @@ _NO_NEWLINE = "\\ No newline at end of file\n"
 _DATE = "Thu, 1 Jan 1970 00:00:00 +0000"
 
 
-def diff(before: Mapping[str, str], after: Mapping[str, str], prefix: str = "") -> str:
+def diff(
+    before: Mapping[str, str],
+    after: Mapping[str, str],
+    prefix: str = "",
+    encodings: Mapping[str, str] | None = None,
+) -> str:
     """Return the differences of some files as ``git diff`` writes them.
 
-    ``prefix`` is the way from the top of the repository to the folder with the package.
+    ``prefix`` is the way from the top of the repository to the folder with the package,
+    ``encodings`` those of files that are not UTF-8: written with ``surrogateescape``, their lines
+    are the bytes of the file.
     """
     parts = []
     for file in sorted(after):
         if before.get(file, "") != after[file]:
             name = f"{prefix}/{file}" if prefix else file
-            old, new = (_lines(texts.get(file, "")) for texts in (before, after))
+            encoding = (encodings or {}).get(file, "utf-8")
+            old, new = (_lines(texts.get(file, ""), encoding) for texts in (before, after))
             lines = difflib.unified_diff(old, new, f"a/{name}", f"b/{name}")
             body = "".join(
                 line if line.endswith("\n") else f"{line}\n{_NO_NEWLINE}" for line in lines
@@ -32,21 +40,29 @@ def diff(before: Mapping[str, str], after: Mapping[str, str], prefix: str = "") 
     return "".join(parts)
 
 
-def _lines(text: str) -> list[str]:
-    return re.findall(r"[^\n]*\n|[^\n]+", text)
+def _lines(text: str, encoding: str) -> list[str]:
+    shown = text.encode(encoding).decode("utf-8", "surrogateescape")
+    return re.findall(r"[^\n]*\n|[^\n]+", shown)
 
 
-def patches(attempts: Sequence[Attempt], prefix: str, version: str) -> list[tuple[str, str]]:
-    """Return one patch for each rewrite that was applied: file name and text, in order."""
+def patches(
+    attempts: Sequence[Attempt],
+    prefix: str,
+    version: str,
+    encodings: Mapping[str, str] | None = None,
+) -> list[tuple[str, bytes]]:
+    """Return one patch for each rewrite that was applied: file name and content, in order."""
     found = []
     for number, attempt in enumerate(attempts, 1):
         rewrite = attempt.rewrite
         name = f"{number:04d}-{rewrite.id}-{rewrite.name}.patch"
-        found.append((name, _patch(attempt, number, len(attempts), prefix, version)))
+        changes = diff(attempt.before, attempt.after, prefix, encodings)
+        text = f"{_head(attempt, number, len(attempts))}{changes}-- \nspecmap {version}\n\n"
+        found.append((name, text.encode("utf-8", "surrogateescape")))
     return found
 
 
-def _patch(attempt: Attempt, number: int, total: int, prefix: str, version: str) -> str:
+def _head(attempt: Attempt, number: int, total: int) -> str:
     rewrite, proposal = attempt.rewrite, attempt.proposal
     place = f"{proposal.span.file.rpartition('/')[2]}:{proposal.span.line}"
     record = [
@@ -67,7 +83,6 @@ def _patch(attempt: Attempt, number: int, total: int, prefix: str, version: str)
         "MIME-Version: 1.0\nContent-Type: text/plain; charset=UTF-8\n"
         "Content-Transfer-Encoding: 8bit\n\n"
         f"{_wrap(proposal.what)}\n\n{body}\n---\n\n"
-        f"{diff(attempt.before, attempt.after, prefix)}-- \nspecmap {version}\n\n"
     )
 
 

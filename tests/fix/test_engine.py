@@ -148,14 +148,33 @@ def test_patches_are_taken_by_git_in_their_order(tmp_path: Path) -> None:
         "0001-SPF106-graphs-disabled.patch",
         "0002-SPF101-verify-excluded.patch",
     ]
-    for name, text in made:
-        (tmp_path / name).write_text(text, "utf-8")
+    for name, content in made:
+        (tmp_path / name).write_bytes(content)
         git(folder, "am", "--quiet", str(tmp_path / name))
     for file, text in fixed.report.after.items():
         assert (folder / "python" / file).read_text("utf-8") == text
     subjects = git(folder, "log", "--format=%s", "-2").splitlines()
     assert [s.partition(":")[0] for s in subjects] == ["SPF101", "SPF106"]
     assert "Proof: map held" in git(folder, "log", "--format=%b", "-1")
+
+
+@pytest.mark.parametrize(
+    ("head", "encoding"), [("# -*- coding: latin-1 -*-\n", "latin-1"), ("", "utf-8-sig")]
+)
+def test_git_takes_the_patch_of_a_file_that_is_not_plain_utf_8(
+    head: str, encoding: str, tmp_path: Path
+) -> None:
+    folder = fork_in_git(tmp_path / "fork", "constant-term")
+    path = folder / "python" / RUNNER
+    text = path.read_text("utf-8").replace("    def can_run(", "    # größer\n    def can_run(")
+    path.write_bytes(f"{head}{text}".encode(encoding))
+    commit(folder)
+    fixed = fix_tree(Request(str(folder), use_cache=False))
+    made = patches(fixed.report.applied, fixed.prefix, "0.0.0", fixed.encodings)
+    (tmp_path / "one.patch").write_bytes(made[0][1])
+    git(folder, "am", "--quiet", str(tmp_path / "one.patch"))
+    assert path.read_bytes() == fixed.report.after[RUNNER].encode(encoding)
+    assert "größer" in made[0][1].decode(encoding)
 
 
 def test_a_tree_with_changes_of_its_own_is_not_written(tmp_path: Path) -> None:
