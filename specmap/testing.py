@@ -3,9 +3,10 @@
 An example is one file in a rule's ``valid/`` or ``invalid/`` folder. It holds sections, each
 begun by a line ``# file: sglang/srt/...``, which are laid over the tree in ``_tree/`` beside
 the rule folders (ours where a pack has none). A section ``# function: FILE::Class.method``
-replaces one function of a file and leaves the rest as it is. ``# platform: hip`` before the
-first section scans for another platform. A line that ends with ``# expect: SPM101`` is where
-a finding is due, one for each id named; an example in ``valid/`` expects none.
+replaces one function of a file, or gives the class one more, and leaves the rest as it is.
+``# platform: hip`` before the first section scans for another platform. A line that ends with
+``# expect: SPM101`` is where a finding is due, one for each id named; an example in ``valid/``
+expects none.
 
     from specmap.testing import check_example, examples
 
@@ -165,19 +166,35 @@ def _check_python(text: str, where: str) -> None:
 
 
 def _with_function(whole: str, name: str, text: str, where: str) -> str:
-    """Return a file's text with another function in place of the one of that dotted name."""
-    body: Sequence[ast.stmt] = ast.parse(whole).body
+    """Return a file's text with a function in place of the one of that dotted name.
+
+    A class that has none of that name gets it at its end.
+    """
+    tree = ast.parse(whole)
+    owner, _, _ = name.rpartition(".")
+    found, around = _defined(tree, name), _defined(tree, owner)
+    lines = whole.splitlines(keepends=True)
+    if isinstance(found, ast.FunctionDef):
+        first = min([found.lineno, *(d.lineno for d in found.decorator_list)]) - 1
+        last, column = found.end_lineno or first, found.col_offset
+    elif isinstance(around, ast.ClassDef):
+        first = last = around.end_lineno or 0
+        column = around.body[0].col_offset
+    else:
+        raise RulesError(f"{where}: no class of {name!r} in the file; give it with '# file:'")
+    new = textwrap.indent(text.strip("\n") + "\n", " " * column)
+    return "".join([*lines[:first], new, *lines[last:]])
+
+
+def _defined(tree: ast.Module, name: str) -> ast.stmt | None:
+    """Return the class or function of a dotted name."""
+    body: Sequence[ast.stmt] = tree.body
     found: ast.stmt | None = None
     for part in name.split("."):
         named = (n for n in body if isinstance(n, ast.ClassDef | ast.FunctionDef))
         found = next((n for n in named if n.name == part), None)
         body = getattr(found, "body", ())
-    if not isinstance(found, ast.FunctionDef):
-        raise RulesError(f"{where}: no function {name!r} in the file; give it with '# file:'")
-    first = min([found.lineno, *(d.lineno for d in found.decorator_list)]) - 1
-    lines = whole.splitlines(keepends=True)
-    new = textwrap.indent(text.strip("\n") + "\n", " " * found.col_offset)
-    return "".join([*lines[:first], new, *lines[found.end_lineno :]])
+    return found
 
 
 def _marked(text: str) -> Iterator[tuple[int, str]]:

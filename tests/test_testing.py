@@ -89,10 +89,22 @@ def test_an_example_that_replaces_one_function(pack: Path) -> None:
     ]
 
 
+def test_an_example_that_gives_a_class_one_more_function(pack: Path) -> None:
+    content = FUNCTION.replace(".verify", ".check").replace("def verify", "def check")
+    (pack / "ABC101-no-waiting/invalid/one.py").write_text(content, "utf-8")
+    (example,) = examples(pack)
+    lines = example.files[VERIFY].splitlines()
+    assert lines[-2:] == [
+        "    def check(self, batch, draft_tokens):",
+        "        return batch.seq_lens.sum().item()",
+    ]
+    assert "    def verify(self, batch: ScheduleBatch, draft_tokens)" in example.files[VERIFY]
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("EagleVerify.verify", "EagleVerify.check", "no function 'EagleVerify.check'"),
+        ("EagleVerify.verify", "EagleCheck.verify", "no class of 'EagleCheck.verify'"),
         ("    return", "  if", f"{VERIFY}, line 8"),
     ],
 )

@@ -1,15 +1,8 @@
-# file: sglang/srt/speculative/eagle_verify.py
-from sglang.srt.managers.schedule_batch import ScheduleBatch
-from sglang.srt.managers.utils import GenerationBatchResult
-from sglang.srt.model_executor.forward_batch_info import ForwardBatch, ForwardMode
-import torch
-
-
-class EagleVerify:
-    def verify(self, batch: ScheduleBatch, draft_tokens) -> GenerationBatchResult:
-        batch.forward_mode = ForwardMode.TARGET_VERIFY
-        batch.input_ids = draft_tokens
-        result = self.target_worker.forward_batch_generation(batch, is_verify=True)
-        logits_output = result.logits_output  # expect: SPM103
-        batch.spec_info = logits_output
-        return GenerationBatchResult(logits_output=logits_output)
+# function: sglang/srt/speculative/eagle_verify.py::EagleVerify.verify
+def verify(self, batch: ScheduleBatch, draft_tokens) -> GenerationBatchResult:
+    batch.forward_mode = ForwardMode.TARGET_VERIFY
+    batch.input_ids = draft_tokens
+    result = self.target_worker.forward_batch_generation(batch, is_verify=True)
+    logits_output = result.logits_output  # expect: SPM103
+    batch.spec_info = logits_output
+    return GenerationBatchResult(logits_output=logits_output)

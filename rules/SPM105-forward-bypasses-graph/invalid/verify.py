@@ -1,17 +1,10 @@
-# file: sglang/srt/speculative/eagle_verify.py
-from sglang.srt.managers.schedule_batch import ScheduleBatch
-from sglang.srt.managers.utils import GenerationBatchResult
-from sglang.srt.model_executor.forward_batch_info import ForwardBatch, ForwardMode
-import torch
-
-
-class EagleVerify:
-    def verify(self, batch: ScheduleBatch, draft_tokens) -> GenerationBatchResult:
-        batch.forward_mode = ForwardMode.TARGET_VERIFY
-        batch.input_ids = draft_tokens
-        forward_batch = ForwardBatch.init_new(batch, self.target_worker.model_runner)
-        logits_output = self.target_worker.model_runner.model.forward(  # expect: SPM105
-            forward_batch.input_ids, forward_batch.positions, forward_batch
-        )
-        batch.spec_info = logits_output
-        return GenerationBatchResult(logits_output=logits_output)
+# function: sglang/srt/speculative/eagle_verify.py::EagleVerify.verify
+def verify(self, batch: ScheduleBatch, draft_tokens) -> GenerationBatchResult:
+    batch.forward_mode = ForwardMode.TARGET_VERIFY
+    batch.input_ids = draft_tokens
+    forward_batch = ForwardBatch.init_new(batch, self.target_worker.model_runner)
+    logits_output = self.target_worker.model_runner.model.forward(  # expect: SPM105
+        forward_batch.input_ids, forward_batch.positions, forward_batch
+    )
+    batch.spec_info = logits_output
+    return GenerationBatchResult(logits_output=logits_output)

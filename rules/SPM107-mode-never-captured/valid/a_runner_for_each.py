@@ -1,130 +1,64 @@
-# file: sglang/srt/model_executor/cuda_graph_runner.py
-import bisect
+# function: sglang/srt/model_executor/cuda_graph_runner.py::CudaGraphRunner.__init__
+def __init__(self, model_runner, verifies: bool):
+    self.model_runner = model_runner
+    self.graphs = {}
+    self.output_buffers = {}
+    self.capture_bs = [1, 2, 4, 8]
+    self.max_bs = max(self.capture_bs)
+    self.capture_forward_mode = ForwardMode.DECODE
+    self.num_tokens_per_bs = 1
+    if verifies:
+        self.capture_forward_mode = ForwardMode.TARGET_VERIFY
+        self.num_tokens_per_bs = model_runner.server_args.speculative_num_draft_tokens
+    tokens = self.max_bs * self.num_tokens_per_bs
+    with torch.device("cuda"):
+        self.input_ids = torch.zeros((tokens,), dtype=torch.int64)
+        self.positions = torch.zeros((tokens,), dtype=torch.int64)
+        self.out_cache_loc = torch.zeros((tokens,), dtype=torch.int64)
+        self.seq_lens = torch.ones((self.max_bs,), dtype=torch.int32)
+    for bs in self.capture_bs:
+        self.graphs[bs], self.output_buffers[bs] = self.capture_one_batch_size(bs)
 
-import torch
+# function: sglang/srt/model_executor/model_runner.py::ModelRunner.__init__
+def __init__(self, server_args, is_draft_worker: bool):
+    self.server_args = server_args
+    self.is_draft_worker = is_draft_worker
+    self.model = load_model(server_args)
+    self.attn_backend = TritonAttnBackend(self)
+    self.graph_runner = None
+    self.plain_graph_runner = None
+    if not server_args.disable_cuda_graph and not is_draft_worker:
+        self.graph_runner = CudaGraphRunner(self, verifies=True)
+        self.plain_graph_runner = CudaGraphRunner(self, verifies=False)
 
-from sglang.srt.model_executor.forward_batch_info import ForwardBatch, ForwardMode
+# function: sglang/srt/model_executor/model_runner.py::ModelRunner.forward
+def forward(self, forward_batch: ForwardBatch) -> ModelRunnerOutput:
+    plain = forward_batch.forward_mode.is_decode()
+    runner = self.plain_graph_runner if plain else self.graph_runner
+    can_run_graph = bool(
+        forward_batch.forward_mode.is_cuda_graph()
+        and runner
+        and runner.can_run(forward_batch)
+    )
+    if can_run_graph:
+        return ModelRunnerOutput(runner.replay(forward_batch), can_run_graph)
+    self.attn_backend.init_forward_metadata(forward_batch)
+    logits_output = self.model.forward(
+        forward_batch.input_ids, forward_batch.positions, forward_batch
+    )
+    return ModelRunnerOutput(logits_output, can_run_graph)
 
+# function: sglang/srt/speculative/eagle_verify.py::EagleVerify.verify
+def verify(self, batch: ScheduleBatch, draft_tokens) -> GenerationBatchResult:
+    batch.forward_mode = ForwardMode.TARGET_VERIFY
+    batch.input_ids = draft_tokens
+    if len(batch.reqs) > 32:
+        batch.forward_mode = ForwardMode.DECODE
+        return self.target_worker.forward_batch_generation(batch)
+    result = self.target_worker.forward_batch_generation(batch, is_verify=True)
 
-class CudaGraphRunner:
-    def __init__(self, model_runner, verifies: bool):
-        self.model_runner = model_runner
-        self.graphs = {}
-        self.output_buffers = {}
-        self.capture_bs = [1, 2, 4, 8]
-        self.max_bs = max(self.capture_bs)
-        self.capture_forward_mode = ForwardMode.DECODE
-        self.num_tokens_per_bs = 1
-        if verifies:
-            self.capture_forward_mode = ForwardMode.TARGET_VERIFY
-            self.num_tokens_per_bs = model_runner.server_args.speculative_num_draft_tokens
-        tokens = self.max_bs * self.num_tokens_per_bs
-        with torch.device("cuda"):
-            self.input_ids = torch.zeros((tokens,), dtype=torch.int64)
-            self.positions = torch.zeros((tokens,), dtype=torch.int64)
-            self.out_cache_loc = torch.zeros((tokens,), dtype=torch.int64)
-            self.seq_lens = torch.ones((self.max_bs,), dtype=torch.int32)
-        for bs in self.capture_bs:
-            self.graphs[bs], self.output_buffers[bs] = self.capture_one_batch_size(bs)
-
-    def can_run(self, forward_batch: ForwardBatch):
-        return forward_batch.batch_size <= self.max_bs
-
-    def capture_one_batch_size(self, bs: int):
-        graph = torch.cuda.CUDAGraph()
-        forward_batch = ForwardBatch(
-            forward_mode=self.capture_forward_mode,
-            batch_size=bs,
-            input_ids=self.input_ids[: bs * self.num_tokens_per_bs],
-            seq_lens=self.seq_lens[:bs],
-            out_cache_loc=self.out_cache_loc[: bs * self.num_tokens_per_bs],
-            positions=self.positions[: bs * self.num_tokens_per_bs],
-        )
-        self.model_runner.attn_backend.init_forward_metadata_capture_cuda_graph(bs, forward_batch.seq_lens)
-
-        def run_once():
-            return self.model_runner.model.forward(
-                forward_batch.input_ids, forward_batch.positions, forward_batch
-            )
-
-        run_once()
-        run_once()
-        with torch.cuda.graph(graph):
-            out = run_once()
-        return graph, out
-
-    def replay(self, forward_batch: ForwardBatch):
-        raw_bs = forward_batch.batch_size
-        bs = self.capture_bs[bisect.bisect_left(self.capture_bs, raw_bs)]
-        raw_num_token = raw_bs * self.num_tokens_per_bs
-        self.input_ids[:raw_num_token].copy_(forward_batch.input_ids)
-        self.positions[:raw_num_token].copy_(forward_batch.positions)
-        self.out_cache_loc[:raw_num_token].copy_(forward_batch.out_cache_loc)
-        self.seq_lens[:raw_bs].copy_(forward_batch.seq_lens)
-        self.model_runner.attn_backend.init_forward_metadata_replay_cuda_graph(bs, self.seq_lens)
-        self.graphs[bs].replay()
-        return self.output_buffers[bs]
-
-# file: sglang/srt/model_executor/model_runner.py
-from dataclasses import dataclass
-
-from sglang.srt.layers.attention.triton_backend import TritonAttnBackend
-from sglang.srt.model_executor.cuda_graph_runner import CudaGraphRunner
-from sglang.srt.model_executor.forward_batch_info import ForwardBatch
-
-
-@dataclass
-class ModelRunnerOutput:
-    logits_output: object
-    can_run_graph: bool
-
-
-class ModelRunner:
-    def __init__(self, server_args, is_draft_worker: bool):
-        self.server_args = server_args
-        self.is_draft_worker = is_draft_worker
-        self.model = load_model(server_args)
-        self.attn_backend = TritonAttnBackend(self)
-        self.graph_runner = None
-        self.plain_graph_runner = None
-        if not server_args.disable_cuda_graph and not is_draft_worker:
-            self.graph_runner = CudaGraphRunner(self, verifies=True)
-            self.plain_graph_runner = CudaGraphRunner(self, verifies=False)
-
-    def forward(self, forward_batch: ForwardBatch) -> ModelRunnerOutput:
-        plain = forward_batch.forward_mode.is_decode()
-        runner = self.plain_graph_runner if plain else self.graph_runner
-        can_run_graph = bool(
-            forward_batch.forward_mode.is_cuda_graph()
-            and runner
-            and runner.can_run(forward_batch)
-        )
-        if can_run_graph:
-            return ModelRunnerOutput(runner.replay(forward_batch), can_run_graph)
-        self.attn_backend.init_forward_metadata(forward_batch)
-        logits_output = self.model.forward(
-            forward_batch.input_ids, forward_batch.positions, forward_batch
-        )
-        return ModelRunnerOutput(logits_output, can_run_graph)
-
-# file: sglang/srt/speculative/eagle_verify.py
-from sglang.srt.managers.schedule_batch import ScheduleBatch
-from sglang.srt.managers.utils import GenerationBatchResult
-from sglang.srt.model_executor.forward_batch_info import ForwardBatch, ForwardMode
-import torch
-
-
-class EagleVerify:
-    def verify(self, batch: ScheduleBatch, draft_tokens) -> GenerationBatchResult:
-        batch.forward_mode = ForwardMode.TARGET_VERIFY
-        batch.input_ids = draft_tokens
-        if len(batch.reqs) > 32:
-            batch.forward_mode = ForwardMode.DECODE
-            return self.target_worker.forward_batch_generation(batch)
-        result = self.target_worker.forward_batch_generation(batch, is_verify=True)
-
-        batch.spec_info = result.logits_output
-        return GenerationBatchResult(
-            logits_output=result.logits_output,
-            can_run_cuda_graph=result.can_run_cuda_graph,
-        )
+    batch.spec_info = result.logits_output
+    return GenerationBatchResult(
+        logits_output=result.logits_output,
+        can_run_cuda_graph=result.can_run_cuda_graph,
+    )

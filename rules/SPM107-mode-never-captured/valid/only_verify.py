@@ -1,18 +1,11 @@
-# file: sglang/srt/speculative/eagle_verify.py
-from sglang.srt.managers.schedule_batch import ScheduleBatch
-from sglang.srt.managers.utils import GenerationBatchResult
-from sglang.srt.model_executor.forward_batch_info import ForwardBatch, ForwardMode
-import torch
+# function: sglang/srt/speculative/eagle_verify.py::EagleVerify.verify
+def verify(self, batch: ScheduleBatch, draft_tokens) -> GenerationBatchResult:
+    batch.forward_mode = ForwardMode.TARGET_VERIFY
+    batch.input_ids = draft_tokens
+    result = self.target_worker.forward_batch_generation(batch, is_verify=True)
 
-
-class EagleVerify:
-    def verify(self, batch: ScheduleBatch, draft_tokens) -> GenerationBatchResult:
-        batch.forward_mode = ForwardMode.TARGET_VERIFY
-        batch.input_ids = draft_tokens
-        result = self.target_worker.forward_batch_generation(batch, is_verify=True)
-
-        batch.spec_info = result.logits_output
-        return GenerationBatchResult(
-            logits_output=result.logits_output,
-            can_run_cuda_graph=result.can_run_cuda_graph,
-        )
+    batch.spec_info = result.logits_output
+    return GenerationBatchResult(
+        logits_output=result.logits_output,
+        can_run_cuda_graph=result.can_run_cuda_graph,
+    )

@@ -1,6 +1,6 @@
+import logging
 from dataclasses import dataclass
-
-
+logger = logging.getLogger(__name__)
 @dataclass
 class ServerArgs:
     disable_cuda_graph: bool = False
@@ -9,3 +9,4 @@ class ServerArgs:
     speculative_num_draft_tokens: int = 4
     speculative_num_steps: int = 3
     speculative_eagle_topk: int = 1
+    speculative_algorithm: str = None

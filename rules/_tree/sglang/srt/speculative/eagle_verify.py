@@ -1,7 +1,7 @@
+import torch
 from sglang.srt.managers.schedule_batch import ScheduleBatch
 from sglang.srt.managers.utils import GenerationBatchResult
-from sglang.srt.model_executor.forward_batch_info import ForwardMode
-
+from sglang.srt.model_executor.forward_batch_info import ForwardBatch, ForwardMode
 
 class EagleVerify:
     def verify(self, batch: ScheduleBatch, draft_tokens) -> GenerationBatchResult:
