@@ -42,8 +42,11 @@ class FlagPhases:
         self._resolver = resolver
         self._phases = phases
 
-    def of(self, place: FlagPlace, walk: Walk, met: Met) -> str:
-        """Return the phase of a flag, ``idle`` on a walk without a request."""
+    def of(self, place: FlagPlace, walk: Walk, met: Met, decides: bool) -> str:
+        """Return the phase of a flag, ``idle`` on a walk without a request.
+
+        A constant that chooses nothing speaks of the pass before it in its function.
+        """
         if is_idle(walk):
             return "idle"
         own = self._call_phase(place, walk, met.activation)
@@ -55,7 +58,10 @@ class FlagPhases:
                 return self._last_result_phase(walk)
             if isinstance(place.value, ast.Constant):
                 return PhaseName.VERIFY
-        return self._made_for(place, walk, met)
+        done = walk.hits[first : place.passes]
+        constant = isinstance(place.value, ast.Constant) and not (place.reported or decides)
+        before = self._phases.name_of(done[-1]) if done and constant else None
+        return before or self._made_for(place, walk, met)
 
     def of_call(self, call: ast.Call, walk: Walk, met: Met, passes: int) -> str:
         """Return the phase of the passes below a call, else of the next pass after it."""

@@ -129,13 +129,14 @@ class Flags:
         end = max(span.end_line, module.span(place.value).end_line)
         span = Span(span.file, span.line, end)
         source = self._source_line(place, chain, status)
+        decides = not place.reported and self._is_tested(place, activation)
         return Flag(
             name=place.name,
             span=span,
             holder=activation.function.id,
             status=status,
-            phase=self._where.of(place, walk, met),
-            decides=not place.reported and self._is_tested(place, activation),
+            phase=self._where.of(place, walk, met, decides),
+            decides=decides,
             value=constant if isinstance(constant, bool) else None,
             text=module.text(place.value),
             guards=self._guards(place.path, met, place.node),
