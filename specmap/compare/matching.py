@@ -57,14 +57,13 @@ def shape(text: str) -> str | None:
     """Return source text with its local names numbered, so that renamed locals look alike.
 
     Attributes, called names, names that are capitalised and ``self`` stay. ``None`` for
-    text that is not Python, or that calls, compares and computes nothing.
+    text that is not Python, or that is no more than a name of its own.
     """
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError):
         return None
-    telling = (ast.Call, ast.Compare, ast.BinOp, ast.Subscript, ast.BoolOp)
-    if not any(isinstance(node, telling) for node in ast.walk(tree)):
+    if not any(map(_tells, ast.walk(tree))):
         return None
     called = {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call)
               and isinstance(node.func, ast.Name)}  # fmt: skip
@@ -73,6 +72,13 @@ def shape(text: str) -> str | None:
         if isinstance(node, ast.Name) and _is_local(node.id, called):
             node.id = numbers.setdefault(node.id, f"_{len(numbers)}")
     return ast.unparse(tree)
+
+
+def _tells(node: ast.AST) -> bool:
+    """Tell whether an expression computes something, or reads what a local name holds."""
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        return _is_local(node.value.id, set())
+    return isinstance(node, ast.Call | ast.Compare | ast.BinOp | ast.Subscript | ast.BoolOp)
 
 
 def skeleton(text: str) -> str:

@@ -258,13 +258,15 @@ def bypassed_runner(codemap: CodeMap, parameters: Mapping[str, object]) -> Itera
 
 
 def _asking_for_prefill(codemap: CodeMap) -> set[str]:
-    """Return the functions on prefill's way to a piecewise graph that no way to a graph passes."""
-    piecewise = {
-        holder
-        for name, arm in _arms(codemap)
-        if arm.kind is SinkKind.PIECEWISE and name not in DECODE_PHASES
-        for holder, _ in arm.chain
-    }
+    """Return the functions that decide last on prefill's ways to a piecewise graph.
+
+    Those on a way to a graph, and those that have asked before, ask another runner.
+    """
+    deciding = {decision.holder for decision in routes(codemap)}
+    piecewise: set[str] = set()
+    for name, arm in _arms(codemap):
+        if arm.kind is SinkKind.PIECEWISE and name not in DECODE_PHASES:
+            piecewise.update([h for h, _ in arm.chain if h in deciding][-1:])
     whole = {h for _, arm in _arms(codemap) if arm.kind is SinkKind.GRAPH for h, _ in arm.chain}
     return piecewise - whole
 
