@@ -107,10 +107,21 @@ class Crash:
 
 
 @dataclass(frozen=True, slots=True)
+class Known:
+    """One finding of before: rule id, dotted name of the holder, anchor, phases, message."""
+
+    rule: str
+    holder: str
+    anchor: str
+    phases: tuple[str, ...] = ()
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class LintReport:
     """Everything that one lint run says, findings by file and line.
 
-    ``base`` names what a change was compared with. ``gone`` counts accepted findings
+    ``base`` names what a change was compared with. ``gone`` holds accepted findings
     that the source does not have any more.
     """
 
@@ -120,7 +131,7 @@ class LintReport:
     findings: tuple[Finding, ...]
     crashes: tuple[Crash, ...] = ()
     base: str | None = None
-    gone: int = 0
+    gone: tuple[Known, ...] = ()
 
     @property
     def new(self) -> tuple[Finding, ...]:

@@ -6,9 +6,9 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
-from specmap.codemap.finding import FindingStatus, LintReport
+from specmap.codemap.finding import FindingStatus, Known, LintReport
 from specmap.errors import SpecmapError
-from specmap.lint.known import Known, known_of
+from specmap.lint.known import known_of
 
 VERSION = 1
 _TEXTS = ("rule", "holder", "anchor", "message")

@@ -9,21 +9,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 
-from specmap.codemap.finding import Finding, FindingStatus, LintReport
+from specmap.codemap.finding import Finding, FindingStatus, Known, LintReport
 from specmap.codemap.source import canonical, qualname_of
 from specmap.compare.matching import Key, pair, renamed, shape
 from specmap.compare.renames import Renames
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """One finding of before: rule id, dotted name of the holder, anchor, phases, message."""
-
-    rule: str
-    holder: str
-    anchor: str
-    phases: tuple[str, ...] = ()
-    message: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +46,7 @@ def accept(
 ) -> LintReport:
     """Mark the findings that were there before; ``holders`` are the functions there are now.
 
-    ``gone`` of the result counts what was there before and is not any more.
+    ``gone`` of the result holds what its rules found before and do not any more.
     """
     old = [_renamed(known, before.renames) for known in before.findings]
     fresh = [f for f in report.findings if f.status is FindingStatus.NEW]
@@ -73,7 +62,9 @@ def accept(
         else finding
         for finding in report.findings
     )
-    return replace(report, findings=findings, gone=report.gone + len(gone))
+    ran = {rule.id for rule in report.rules}
+    away = (known for known in gone if known.rule in ran)
+    return replace(report, findings=findings, gone=(*report.gone, *away))
 
 
 def _renamed(known: Known, renames: Renames) -> Known:

@@ -24,7 +24,7 @@ def render(report: LintReport, options: FindingOptions) -> str:
         "rules": [rule_record(rule) for rule in report.rules],
         "findings": [_finding(finding, options) for finding in report.findings],
         "crashes": [asdict(crash) for crash in report.crashes],
-        "gone": report.gone,
+        "gone": [asdict(known) for known in report.gone],
     }
     return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
 

@@ -22,7 +22,7 @@ _NAMED = 4
 def render_full(report: LintReport, options: FindingOptions) -> str:
     """Return every new finding with its source line, its phases, and the way there."""
     blocks = [_block(finding, options) for finding in report.new]
-    return _print([*_separated(blocks), summary(report)], options)
+    return _print([*_separated(blocks), summary(report), *_gone(report)], options)
 
 
 def render_concise(report: LintReport, options: FindingOptions) -> str:
@@ -67,8 +67,18 @@ def summary(report: LintReport) -> str:
     if status[FindingStatus.SUPPRESSED]:
         text += f"; {status[FindingStatus.SUPPRESSED]} allowed by comments"
     if report.gone:
-        text += f"; {report.gone} gone"
+        text += f"; {len(report.gone)} gone"
     return text
+
+
+def _gone(report: LintReport) -> Iterator[Text]:
+    """Name what the base had and the source has not; JSON holds all of it."""
+    names = {rule.id: rule.name for rule in report.rules}
+    for known in report.gone[:_NAMED]:
+        yield Text(f"  gone: {known.rule} {names[known.rule]}, {known.holder}: {known.message}")
+    more = len(report.gone) - _NAMED
+    if more > 0:
+        yield Text(f"  ... and {more} more (--output-format json)")
 
 
 def _count(number: int, word: str) -> str:

@@ -11,7 +11,15 @@ from xml.etree import ElementTree
 import jsonschema
 import pytest
 
-from specmap.codemap.finding import Crash, Finding, FindingStatus, LintReport, Step, fingerprint
+from specmap.codemap.finding import (
+    Crash,
+    Finding,
+    FindingStatus,
+    Known,
+    LintReport,
+    Step,
+    fingerprint,
+)
 from specmap.codemap.rule import Rule, Severity
 from specmap.codemap.source import Span, symbol_id
 from specmap.report.findings import FINDING_FORMATS, FindingOptions, render_findings
@@ -46,6 +54,10 @@ FULL = report(
     crashes=(Crash("SPM902", "pack/broken.py:7", "ZeroDivisionError: division by zero"),),
 )
 
+GONE = tuple(
+    Known("SPM901", "EAGLEWorker.draft", f"x{n}.item()", (), f"x{n} waits") for n in range(6)
+)
+
 
 def sarif(found: LintReport) -> Any:
     """Return a run's SARIF log after the standard's own schema accepted it."""
@@ -57,7 +69,7 @@ def sarif(found: LintReport) -> Any:
     return log
 
 
-@pytest.mark.parametrize("found", [FULL, report(), replace(FULL, base="git:abc", gone=2)])
+@pytest.mark.parametrize("found", [FULL, report(), replace(FULL, base="git:abc", gone=GONE)])
 def test_sarif_is_valid(found: LintReport) -> None:
     assert sarif(found)["version"] == "2.1.0"
 
@@ -104,6 +116,15 @@ def test_full_shows_source_phase_and_way() -> None:
         "\n"
         "path:sglang-0.5.9: 1 finding (1 warning); 1 known before; 1 allowed by comments\n"
     )  # fmt: skip
+
+
+def test_full_names_what_is_gone() -> None:
+    said = render_findings(replace(report(), gone=GONE), "full", OPTIONS).splitlines()
+    assert said[0] == "path:sglang-0.5.9: no findings; 6 gone"
+    assert said[1] == "  gone: SPM901 long-method, EAGLEWorker.draft: x0 waits"
+    assert said[5:] == ["  ... and 2 more (--output-format json)"]
+    rows = json.loads(render_findings(replace(report(), gone=GONE), "json", OPTIONS))["gone"]
+    assert [row["anchor"] for row in rows] == [known.anchor for known in GONE]
 
 
 def test_concise_is_one_line_each() -> None:
