@@ -94,7 +94,7 @@ def test_one_finding_at_the_change_that_did_it(fork: Path, way: str) -> None:
     file, changes, at = INDIRECT[way]
     edit(fork / "python", file, *changes)
     report = reviewed()
-    assert new(report) == [("SPM003", file, line_of(fork, file, at))]
+    assert new(report) == [("SPM113", file, line_of(fork, file, at))]
     (finding,) = report.new
     assert finding.match.phases == ("verify",)
     assert {w.rpartition("::")[2] for w in finding.match.workers} == {"EAGLEWorker", "NGRAMWorker"}
@@ -108,7 +108,7 @@ def test_a_runner_that_a_setting_swaps_in_is_no_replacement(fork: Path) -> None:
     file, changes, at = INDIRECT["a changed default"]
     edit(fork / "python", file, *changes)
     report = reviewed()
-    assert new(report) == [("SPM003", file, line_of(fork, file, at))]
+    assert new(report) == [("SPM113", file, line_of(fork, file, at))]
     (finding,) = report.new
     assert {w.rpartition("::")[2] for w in finding.match.workers} == {"EAGLEWorker", "NGRAMWorker"}
     assert "(now eager)" in finding.match.message
@@ -121,8 +121,17 @@ def test_what_repeats_it_at_untouched_lines_is_folded(fork: Path) -> None:
     folded = [f for f in report.findings if f.reason.startswith("follows from")]
     assert {f.status for f in folded} == {FindingStatus.BASELINED}
     place = f"forward_batch_info.py:{line_of(fork, file, at)}"
-    assert {f.reason for f in folded} == {f"follows from SPM003 at {place}"}
+    assert {f.reason for f in folded} == {f"follows from SPM113 at {place}"}
     assert {f.rule.id for f in folded} == {"SPM106"}
+
+
+@pytest.mark.parametrize("selector", ["SPM1", "graph-lost", "graph-coverage"])
+def test_a_choice_of_rules_reports_its_part_of_the_whole(fork: Path, selector: str) -> None:
+    file, changes, _ = INDIRECT["a mode test without verify"]
+    edit(fork / "python", file, *changes)
+    chosen = reviewed(select=(selector,))
+    ids = {rule.id for rule in chosen.rules}
+    assert new(chosen) == [found for found in new(reviewed()) if found[0] in ids]
 
 
 def test_a_finding_at_the_change_is_enough(fork: Path) -> None:
@@ -138,7 +147,7 @@ def test_an_untouched_decision_beside_many_changes(fork: Path) -> None:
     edit(fork / "python", file, *changes)
     edit(fork / "python", VERIFY, ("class EagleVerify:\n", "LIMIT = 3\n\n\nclass EagleVerify:\n"))
     edit(fork / "python", GRAPHS, ("\nclass ", "\nLIMIT = 3\n\n\nclass "))
-    assert new(reviewed()) == [("SPM003", file, line_of(fork, file, at))]
+    assert new(reviewed()) == [("SPM113", file, line_of(fork, file, at))]
 
 
 def test_it_says_when_it_cannot_tell(fork: Path) -> None:
@@ -149,7 +158,7 @@ def test_it_says_when_it_cannot_tell(fork: Path) -> None:
     commit(fork, "two switches")
     edit(fork / "python", MODES, ("WIDE = True", "WIDE = False"), ("DEEP = True", "DEEP = False"))
     (finding,) = reviewed().new
-    assert (finding.rule.id, finding.confidence) == ("SPM003", Confidence.MEDIUM)
+    assert (finding.rule.id, finding.confidence) == ("SPM113", Confidence.MEDIUM)
     assert "which of the changes did it cannot be told" in finding.match.message
     assert [step.text for step in finding.match.related] == [
         "also changed: WIDE = False",
@@ -192,5 +201,5 @@ def test_two_losses_of_one_change_have_their_own_causes(fork: Path) -> None:
     found: dict[tuple[str, ...], tuple[str, str]] = {
         f.match.phases: (f.rule.id, f.match.span.file) for f in reviewed().new
     }
-    assert found[("verify",)] == ("SPM003", file)
+    assert found[("verify",)] == ("SPM113", file)
     assert found[("draft",)][1] == DRAFT

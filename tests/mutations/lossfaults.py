@@ -29,7 +29,7 @@ def refused(release: Release, rng: random.Random) -> Iterator[Mutant]:
         stored = Edit("insert", start.body[0].lineno, "", "self.probe_off = True\n")
         ways = [((by_mode,), test), ((by_self, stored), "self.probe_off = True")]
         edits, what = rng.choice(ways)
-        yield Mutant("SPM003", file, edits, "", what)
+        yield Mutant("SPM113", file, edits, "", what)
 
 
 def asked_for_less(release: Release, rng: random.Random) -> Iterator[Mutant]:
@@ -40,7 +40,7 @@ def asked_for_less(release: Release, rng: random.Random) -> Iterator[Mutant]:
         if batch and "can_run" in decision.text:
             code = f"({decision.text}) and not {_REFUSED.format(batch)}"
             edit = Edit("expression", decision.span.line, decision.text, code)
-            yield Mutant("SPM003", decision.span.file, (edit,), "", f"not {_REFUSED.format(batch)}")
+            yield Mutant("SPM113", decision.span.file, (edit,), "", f"not {_REFUSED.format(batch)}")
 
 
 def another_mode(release: Release, rng: random.Random) -> Iterator[Mutant]:
@@ -54,7 +54,7 @@ def another_mode(release: Release, rng: random.Random) -> Iterator[Mutant]:
                 source = source_of(release, function.span.file)
                 text = normal(ast.get_source_segment(source, test) or "")
                 edit = Edit("expression", test.lineno, text, "False")
-                yield Mutant("SPM003", function.span.file, (edit,), "", f"without {text}")
+                yield Mutant("SPM113", function.span.file, (edit,), "", f"without {text}")
 
 
 def _of_verify(release: Release, kind: str) -> Iterator[Decision]:

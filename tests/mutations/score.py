@@ -40,9 +40,9 @@ RULES = load_folder(rules_folder())
 _LOST = next(rule for rule in RULES if rule.id == GRAPH_LOST)
 RELEASES = ("0.5.9", "0.5.12", "0.5.23")
 # Faults that cut a pass or a runner out of the map stand in a tree of their own.
-_CUTTING = ("SPM003", "SPM101", "SPM105", "SPM106", "SPM109")
+_CUTTING = ("SPM113", "SPM101", "SPM105", "SPM106", "SPM109")
 # What takes a phase out of its graph for every batch.
-_LOSSES = ("SPM003", "SPM101", "SPM105", "SPM106")
+_LOSSES = ("SPM113", "SPM101", "SPM105", "SPM106")
 # What they leave may be seen anywhere.
 _ANYWHERE = ("SPM105", "SPM106")
 
