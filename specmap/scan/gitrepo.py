@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import subprocess
-import tarfile
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 from packaging.version import InvalidVersion, Version
 
@@ -68,28 +69,42 @@ def nearest_release(repository: Path, revision: str) -> str | None:
 
 
 def package_files(repository: Path, commit: str) -> Iterator[tuple[str, bytes]]:
-    """Yield path and content of the package's files at ``commit``, as a checkout has them.
+    """Yield path and content of the package's files at ``commit``, as git keeps them.
 
-    Paths are relative to the folder that holds the package. Nothing but regular files.
+    Paths are relative to the folder that holds the package. Nothing but regular files. Attributes
+    of the repository, such as ``export-ignore``, hide and change nothing.
 
     Raises:
-        TargetError: the commit holds no SGLang package, or git failed.
+        TargetError: the commit holds no SGLang package, or git cannot read a file of it.
     """
     place = place_of(repository, commit)
-    command = ["git", "-C", str(repository), "archive", "--format=tar", commit, "--", place]
     prefix = place.removesuffix("sglang")
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
-        assert process.stdout is not None
-        try:
-            with tarfile.open(fileobj=process.stdout, mode="r|") as archive:
-                for member in archive:
-                    content = archive.extractfile(member) if member.isreg() else None
-                    if content is not None:
-                        yield member.name.removeprefix(prefix), content.read()
-        except tarfile.TarError as error:
-            raise TargetError(f"git:{commit[:12]}: git archive failed: {error}") from None
-        finally:
-            process.kill()
+    listed = _git(repository, "ls-tree", "-r", "-z", commit, "--", f"{place}/") or ""
+    rows = [row.partition("\t") for row in listed.split("\0") if row.startswith("100")]
+    names = [(head.split()[2], path.removeprefix(prefix)) for head, _, path in rows]
+    with tempfile.TemporaryFile() as asked:
+        asked.write("".join(f"{name}\n" for name, _ in names).encode())
+        asked.seek(0)
+        command = ["git", "-C", str(repository), "cat-file", "--batch"]
+        with subprocess.Popen(
+            command, stdin=asked, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        ) as process:
+            assert process.stdout is not None
+            try:
+                for _, path in names:
+                    yield path, _blob(process.stdout, f"git:{commit[:12]}: {path}")
+            finally:
+                process.kill()
+
+
+def _blob(stream: IO[bytes], named: str) -> bytes:
+    """Read one object of ``git cat-file --batch``: a line with its size, then its content."""
+    *_, size = stream.readline().split() or [b""]
+    content = stream.read(int(size)) if size.isdigit() else b""
+    if not size.isdigit() or len(content) != int(size):
+        raise TargetError(f"{named}: git has not got this file; try git fetch")
+    stream.read(1)
+    return content
 
 
 def place_of(repository: Path, commit: str) -> str:

@@ -237,6 +237,17 @@ def test_an_unknown_revision(repository: Path, revision: str) -> None:
         resolve(f"git:{revision}", repository)
 
 
+def test_git_attributes_hide_and_change_nothing(repository: Path) -> None:
+    (repository / ".gitattributes").write_text("python export-ignore\n*.py eol=crlf\n", "utf-8")
+    git(repository, "add", ".")
+    git(repository, "commit", "--quiet", "--message", "attributes")
+    found = resolve("git:HEAD", repository)
+    before = resolve("git:HEAD~1", repository)
+    names = {path.relative_to(found.root) for path in found.root.rglob("*.py")}
+    assert names == {path.relative_to(before.root) for path in before.root.rglob("*.py")} != set()
+    assert not any(b"\r" in (found.root / name).read_bytes() for name in names)
+
+
 def test_git_outside_a_repository(tmp_path: Path) -> None:
     with pytest.raises(TargetError, match="no git repository"):
         resolve("git:HEAD", tmp_path)
