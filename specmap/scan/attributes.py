@@ -11,7 +11,7 @@ from specmap.codemap.condition import FALSE, TRUE, AtomKind, Condition, any_of, 
 from specmap.scan.executor import Executor
 from specmap.scan.guards import Execution, Store
 from specmap.scan.module import ClassInfo, FunctionInfo
-from specmap.scan.storeorder import StoreOrder, is_restored, same_name
+from specmap.scan.storeorder import StoreOrder, is_restored, same_place
 from specmap.scan.values import (
     NONE,
     Arm,
@@ -301,7 +301,7 @@ def _is_swap(found: FoundStore) -> bool:
         and not found.store.index
         and isinstance(value, ast.Attribute)
         and value.attr == found.store.target.attr
-        and not same_name(value.value, found.store.target.value)
+        and not same_place(value.value, found.store.target.value)
     )
 
 

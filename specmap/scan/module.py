@@ -201,6 +201,7 @@ class BodyFacts:
     """What one pass over a function's nodes tells: stores by attribute, calls, tests."""
 
     stores: set[str] = field(default_factory=set)
+    twice: set[str] = field(default_factory=set)
     outside: set[str] = field(default_factory=set)
     calls: list[ast.Call] = field(default_factory=list)
     assigns: list[Assigned] = field(default_factory=list)
@@ -214,7 +215,7 @@ def _body_facts(function: FunctionNode) -> BodyFacts:
     for node in nodes_in(function):
         if isinstance(node, ast.Attribute):
             if isinstance(node.ctx, ast.Store):
-                facts.stores.add(node.attr)
+                (facts.twice if node.attr in facts.stores else facts.stores).add(node.attr)
                 if not (isinstance(node.value, ast.Name) and node.value.id == "self"):
                     facts.outside.add(node.attr)
         elif isinstance(node, ast.Call):

@@ -72,6 +72,8 @@ class Resolver:
         self.members = Members(self)
         self.comparisons = Comparisons(self)
         self.calls = Calls(self)
+        # Attributes that some walk has met with another value for a while.
+        self.windows: set[str] = set()
         self._any: dict[ClassInfo, Instance] = {}
         self._boundary: dict[str, bool] = {}
         self._outside_modules: dict[str, bool] = {}
@@ -267,6 +269,11 @@ class Resolver:
     def fact(self, receiver: Arms, attribute: str, facts: Facts) -> Value | None:
         """Return what a walk knows about an attribute: a forward mode, an assumption."""
         assumed = facts.get(f".{attribute}")
+        if assumed is None and attribute in self.windows:
+            held = {
+                facts.get((a.value, attribute)) for a in receiver if isinstance(a.value, Instance)
+            }
+            assumed = held.pop() if len(held) == 1 else None
         if assumed is not None or attribute not in self.vocabulary.mode_attribute:
             return assumed
         for arm in receiver:

@@ -137,12 +137,14 @@ def is_restored(store: Store) -> bool:
         and not index
         and isinstance(node, ast.Attribute)
         and node.attr == store.target.attr
-        and same_name(node.value, store.target.value)
+        and same_place(node.value, store.target.value)
     )
 
 
-def same_name(one: ast.expr, other: ast.expr) -> bool:
-    """Whether two expressions are one local name."""
+def same_place(one: ast.expr, other: ast.expr) -> bool:
+    """Whether two expressions are one local name, or one chain of attributes of it."""
+    if isinstance(one, ast.Attribute) and isinstance(other, ast.Attribute):
+        return one.attr == other.attr and same_place(one.value, other.value)
     return isinstance(one, ast.Name) and isinstance(other, ast.Name) and one.id == other.id
 
 

@@ -38,13 +38,14 @@ if TYPE_CHECKING:
     from specmap.scan.guards import Binding, Path
 
 
-Facts = Mapping[str, "Value"]
+# What a walk knows: see Scope.
+Facts = Mapping["str | tuple[Instance, str]", "Value"]
 
 
 _EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
-def _empty() -> Mapping[str, Any]:
+def _empty() -> Mapping[Any, Any]:
     """One empty mapping for all: there are hundreds of thousands of scopes."""
     return _EMPTY
 
@@ -82,7 +83,8 @@ class Scope:
     """Where an expression is evaluated: a frame, its local names, and what a walk knows.
 
     ``facts`` holds the forward mode by class id of the batch object (``*`` for any other)
-    and, under ``.name``, attributes that the walk takes for granted.
+    and, under ``.name``, attributes that the walk takes for granted. Under an object and an
+    attribute stands what that holds for a while.
     """
 
     frame: Frame

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from specmap.codemap.condition import FALSE, TRUE
 from specmap.codemap.verdict import SinkKind
+from specmap.scan import windows
 from specmap.scan.guards import Path, Store
 from specmap.scan.module import FunctionInfo
 from specmap.scan.resolver import Resolver
@@ -72,6 +73,8 @@ class Walk:
         self.used: list[Use] = []
         self.in_detail = False
         self.activations: list[Activation] = []
+        # Expressions that a ``with`` enters.
+        self.entered: set[ast.expr] = set()
         self._chain: list[Hop] = []
         self._memo: dict[tuple[object, ...], _Memo] = {}
 
@@ -120,7 +123,10 @@ class Walk:
             if isinstance(arm.value, ClassRef):
                 self._constructed(arm.value, node, scope)
             elif target is not None:
+                before = self.facts
                 self._follow(arm, target, node, scope, path, activation)
+                if windows.is_context_manager(target) and node not in self.entered:
+                    self.facts = windows.left(self.facts, before)
 
     def _sink(
         self, kind: SinkKind, node: ast.Call, scope: Scope, path: Path, activation: Activation
@@ -157,8 +163,12 @@ class Walk:
             self.facts = {**self.facts, key: members[0]}
 
     def store(self, store: Store) -> None:
-        """An assignment to a batch's forward mode changes it for what follows."""
+        """An assignment to a batch's forward mode changes it for what follows.
+
+        So does one to any attribute that gets its old value back.
+        """
         if store.target.attr not in self.resolver.vocabulary.mode_attribute or store.index:
+            self.facts = windows.after_store(self.resolver, store, self.facts)
             return
         keys = [
             arm.value.cls.id

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from specmap.codemap.condition import FALSE, TRUE, Condition
+from specmap.scan import windows
 from specmap.scan.executor import Executor
-from specmap.scan.guards import Bound, Path, Store, Test
+from specmap.scan.guards import Binding, Bound, Path, Store, Test
 from specmap.scan.nodes import children
 from specmap.scan.values import EnumMember, Facts, Scope, Value
 from specmap.scan.walked import Activation, Seen
@@ -77,6 +79,16 @@ class WalkExecutor(Executor):
         super().on_expression(node, scope, path)
         self._activation.seen.append(Seen(node, scope, path, len(self._walk.hits)))
         self._visit(node, scope, path)
+
+    def _with(
+        self, node: ast.With | ast.AsyncWith, env: Mapping[str, Binding], path: Path
+    ) -> tuple[Mapping[str, Binding], Path | None]:
+        """Run a block; what its context managers store holds until it ends."""
+        before = self._walk.facts
+        self._walk.entered.update(item.context_expr for item in node.items)
+        found = super()._with(node, env, path)
+        self._walk.facts = windows.left(self._walk.facts, before)
+        return found
 
     def on_store(self, store: Store) -> None:
         """Note a store; it may set a forward mode."""

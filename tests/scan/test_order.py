@@ -98,3 +98,59 @@ def test_a_batch_with_nothing_to_do_is_not_the_phase(tmp_path: Path, first: str)
     edit(folder, DRAFT, (MODE, arms))
     assert graphs(folder) == before
     assert "draft_extend" in before
+
+
+VERIFY = "sglang/srt/speculative/eagle_verify.py"
+PASS = "        result = self.target_worker.forward_batch_generation(batch, is_verify=True)\n"
+RUNNER = "self.target_worker.model_runner"
+SAVED = f"        kept = {RUNNER}.graph_runner\n        {RUNNER}.graph_runner = None\n"
+RESTORED = f"        {RUNNER}.graph_runner = kept\n"
+TAKEN_AWAY = """
+@contextlib.contextmanager
+def graphs_taken_away(runner):
+    kept, runner.graph_runner = runner.graph_runner, None
+    try:
+        yield
+    finally:
+        runner.graph_runner = kept
+
+
+class EagleVerify"""
+
+
+def without(call: str) -> str:
+    return f"        with {call}:\n    {PASS}"
+
+
+@pytest.mark.parametrize(
+    "instead",
+    [
+        SAVED + PASS + RESTORED,
+        f"{SAVED}        try:\n    {PASS}        finally:\n    {RESTORED}",
+        without(f"graphs_taken_away({RUNNER})"),
+    ],
+)
+def test_a_runner_is_gone_while_verify_runs(tmp_path: Path, instead: str) -> None:
+    folder = plant(tmp_path / "t")
+    before = graphs(folder)
+    edit(folder, VERIFY, (PASS, instead), ("\nclass EagleVerify", TAKEN_AWAY))
+    after = graphs(folder)
+    assert after.pop("verify") == "never" != before.pop("verify")
+    assert after == before
+
+
+@pytest.mark.parametrize(
+    "instead",
+    [
+        SAVED + RESTORED + PASS,
+        PASS + SAVED + RESTORED,
+        f"        with graphs_taken_away({RUNNER}):\n            pass\n{PASS}",
+        f"        graphs_taken_away({RUNNER})\n{PASS}",
+        without("graphs_taken_away(self.draft_worker.model_runner)"),
+    ],
+)
+def test_a_runner_that_is_back_or_another_one_is_not(tmp_path: Path, instead: str) -> None:
+    folder = plant(tmp_path / "t")
+    before = graphs(folder)
+    edit(folder, VERIFY, (PASS, instead), ("\nclass EagleVerify", TAKEN_AWAY))
+    assert graphs(folder)["verify"] == before["verify"] != "never"

@@ -44,14 +44,12 @@ def phase(codemap: CodeMap, name: PhaseName) -> Phase:
 def test_a_worker_that_runs_the_targets_model_itself_verifies(tmp_path: Path, way: str) -> None:
     code, kind = WAYS[way]
     folder = plant(tmp_path / "tree")
-    batch = "import ForwardBatch, ForwardMode"
     edit(
         folder,
         VERIFY,
         (ASKED, BATCH + code),
         (USED, ""),
         (RESULT, "=out, can_run_cuda_graph=False"),
-        ("import ForwardMode", batch),
     )
     found = scan(folder)
     verify = phase(found, PhaseName.VERIFY)
