@@ -238,9 +238,25 @@ class Devices:
             )
         )
         found = found or self.arms(self._resolver.evaluate(node, scope), node.attr)
+        if found is None:
+            owners = self._resolver.evaluate(node.value, scope)
+            found = joined(*(self._beyond(arm.value, node.attr) for arm in owners))
         if self.is_cpu_name(node.attr) and not isinstance(found, Host):
             return Tensor(CPU, getattr(found, "is_bool", False))
         return found
+
+    def _beyond(self, value: Value, name: str) -> Typed:
+        """An attribute of an object whose class is not followed: what its annotation says."""
+        if not isinstance(value, External) or not value.name.endswith("()"):
+            return None
+        place, _, cls = value.name.removesuffix("()").rpartition(".")
+        if not place.startswith(f"{self._resolver.vocabulary.package}."):
+            return None
+        module = self._resolver.tree.module(place)
+        found = module.classes.get(cls) if module is not None else None
+        if module is None or found is None or name not in found.annotations:
+            return None
+        return self._annotated(found.annotations[name], Frame(None, module), name)
 
     def _member(self, instance: Instance, name: str) -> Typed:
         """An attribute by its annotation, else by what is stored to it."""

@@ -285,12 +285,13 @@ def _record(group: list[tuple[str, FoundSync]]) -> HostSync:
     group = [item for item in group if item[1].own] or group
     waits = [item for item in group if item[1].kind is not SyncKind.NONE] or group
     best = min((sync for _, sync in waits), key=_preference)
+    devices = sorted({sync.device for _, sync in waits} - {UNKNOWN})
     return HostSync(
         span=best.span,
         holder=best.function.id,
         kind=best.kind,
         operation=best.operation,
-        device=best.device,
+        device=devices[0] if best.device == UNKNOWN and devices else best.device,
         label=best.label,
         rule=best.rule,
         phase_between=best.phase_between,
@@ -302,7 +303,7 @@ def _record(group: list[tuple[str, FoundSync]]) -> HostSync:
     )
 
 
-def _preference(sync: FoundSync) -> tuple[bool, bool, int, str, str, str]:
+def _preference(sync: FoundSync) -> tuple[bool, int, str, bool, str, str]:
     rank = _RANKS.get(sync.phase_between, len(_RANKS) + (not sync.phase_between))
     unknown = sync.device == UNKNOWN
-    return unknown, sync.host_draft, rank, sync.phase_between, sync.label, sync.rule
+    return sync.host_draft, rank, sync.phase_between, unknown, sync.label, sync.rule

@@ -459,3 +459,42 @@ def test_the_parts_of_a_tuple_are_told_apart(tmp_path: Path) -> None:
         """,
     )
     assert [s.operation for s in found] == ["staged[2] == 4"]
+
+
+def test_an_attribute_past_the_boundary_is_what_its_class_declares(tmp_path: Path) -> None:
+    module = "sglang/srt/layers/logits_processor.py"
+    declared = "class Output:\n    logprobs: torch.Tensor\n    names: list\n"
+    plant(tmp_path, {module: f"import torch\n{declared}"})
+    found = scan(
+        tmp_path,
+        """
+        def run(self, batch: Batch):
+            from sglang.srt.layers.logits_processor import Output
+            made = Output()
+            return made.logprobs.tolist(), made.names.tolist()
+        """,
+    )
+    assert [(s.operation, s.device) for s in found] == [("made.logprobs.tolist()", "cuda")]
+
+
+def test_what_one_place_knows_of_a_device_does_not_move_the_other(tmp_path: Path) -> None:
+    found = one(
+        tmp_path,
+        CYCLE
+        + """
+def prepare(self, batch: Batch):
+    pass
+
+def between(self, batch: Batch):
+    self.check(self.source(), 1)
+
+def finish(self, batch: Batch):
+    self.check(batch.seq_lens, 2)
+
+def check(self, values, step):
+    if torch.any(torch.isnan(values)):
+        raise ValueError(step)
+""",
+        "torch.any(torch.isnan(values))",
+    )
+    assert (found.phase_between, found.device) == ("draft->verify", "cuda")
