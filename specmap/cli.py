@@ -23,7 +23,6 @@ from specmap.cli_report import report
 from specmap.cli_review import Screen, Shown, diff, explain, lint, rules
 from specmap.cli_sweep import sweep
 from specmap.cli_trace import trace
-from specmap.codemap.graph import CodeMap
 from specmap.errors import OutputError, SpecmapError
 from specmap.launched import Launch
 from specmap.report import RenderOptions
@@ -205,7 +204,7 @@ def scan(
         _report_written(
             pipeline.write(codemap, name, options, Path(output) if output else None), quiet
         )
-    return _partial(codemap)
+    return _fail(codemap.unread) if codemap.unread else 0
 
 
 def _options(workers: tuple[str, ...], phases: tuple[str, ...], to_stdout: bool) -> RenderOptions:
@@ -271,9 +270,3 @@ def _report_written(written: pipeline.Written, quiet: bool) -> None:
             "Graphviz's 'dot' program is not installed, so DOT and Mermaid were written instead; "
             "install the package 'graphviz' of your system and run this again"
         )
-
-
-def _partial(codemap: CodeMap) -> int:
-    """Say which modules are missing from a partial map; return the exit code."""
-    missing = pipeline.unread(codemap)
-    return _fail(missing) if missing else 0

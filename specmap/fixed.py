@@ -97,7 +97,7 @@ def fix_resolved(
         check_writable(checkout, local, request.allow_dirty)
     if codemap is None:
         codemap = pipeline.scan_resolved(tree, platform=request.platform, progress=progress)
-    missing = pipeline.unread(codemap)
+    missing = codemap.unread
     if missing:
         raise TargetError(f"{missing}; a rewrite needs the whole map")
     scans = _Scans(tree, codemap, request.platform, progress)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def with_launch(subject: Subject, prepared: Prepared) -> Subject:
     """Return a side with the outcome of a launch, and what it makes of every test."""
-    outcome = replace(prepared.judged(), partial=subject.partial)
+    outcome = prepared.judged()
     court = prepared.court()
     chosen = {worker.id for worker in outcome.workers}
     values = {

@@ -14,7 +14,7 @@ from specmap.codemap.graph import CodeMap
 from specmap.codemap.outcome import CYCLE, Assumption, Outcome
 from specmap.codemap.verdict import PhaseName, Verdict
 from specmap.errors import SpecmapError
-from specmap.pipeline import Progress, resolved, scan_resolved, unread
+from specmap.pipeline import Progress, resolved, scan_resolved
 
 if TYPE_CHECKING:
     from specmap.scan.launch.arguments import Declarations
@@ -155,8 +155,7 @@ def judge_launch(
     with prepared(
         target, launch, platform=platform, use_cache=use_cache, progress=progress
     ) as asked:
-        found = asked.judged()
-        return replace(found, partial=unread(asked.codemap))
+        return asked.judged()
 
 
 def narrowed(outcome: Outcome, phases: Sequence[str]) -> Outcome:

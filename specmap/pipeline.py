@@ -30,7 +30,6 @@ PLATFORMS = ("cuda", "hip", "npu", "xpu", "musa", "cpu")
 FORMATS = tuple(RENDERERS)
 _NEED_DOT = ("svg", "png")
 _WITHOUT_DOT = ("dot", "mermaid")
-_SHOWN_PROBLEMS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,18 +156,6 @@ def _cache_folder(cache_dir: Path | None, use_cache: bool) -> Iterator[Path]:
         yield Path(name)
 
 
-def unread(codemap: CodeMap) -> str:
-    """Return which modules are missing from a partial map; nothing for a whole one."""
-    missing = [problem for problem in codemap.problems if problem.partial]
-    named = [
-        f"{p.file}:{p.line} ({p.message})" if p.line is not None else f"{p.file} ({p.message})"
-        for p in missing[:_SHOWN_PROBLEMS]
-    ]
-    more = len(missing) - len(named)
-    rest = f" and {more} more" if more else ""
-    return f"the map is partial, not read: {', '.join(named)}{rest}" if missing else ""
-
-
 def check_phases(phases: Iterable[str]) -> None:
     """Refuse a phase name that does not exist.
 
@@ -191,7 +178,7 @@ def check_names(codemap: CodeMap, workers: Sequence[str], phases: Sequence[str])
     ids = {worker.id for worker in codemap.workers}
     for name in workers:
         if name not in known and name not in ids:
-            near = unread(codemap) or _nearest(name, known)
+            near = codemap.unread or _nearest(name, known)
             raise SpecmapError(f"no worker {name!r} in {codemap.target}; {near}")
     check_phases(phases)
     chosen = [w for w in codemap.workers if not workers or w.name in workers or w.id in workers]

@@ -146,7 +146,6 @@ def _side(
         source=review.source,
         values={},
         size_test=lambda atom: None,
-        partial=review.unread,
         lint=review.report,
     )
     if progress is not None:
@@ -342,8 +341,8 @@ def _blind(side: Subject) -> Iterator[str]:
     """Yield what keeps a side from saying what it should."""
     from specmap.launched import undecided
 
-    if side.partial:
-        yield side.partial
+    if side.codemap.partial:
+        yield side.codemap.unread
     if side.lint is not None:
         yield from (f"rule {c.rule} failed, {c.place}: {c.message}" for c in side.lint.crashes)
     if side.run is not None:

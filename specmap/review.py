@@ -115,7 +115,7 @@ def lint_resolved(
         report = _since(report, now, base, request, platform, progress)
     prefix = _prefix(tree.checkout.root, cwd) if local else ""
     report, written = _against_baseline(report, request, config)
-    return Review(report, config, source, prefix, pipeline.unread(codemap), written)
+    return Review(report, config, source, prefix, codemap.unread, written)
 
 
 def diff_trees(
@@ -135,7 +135,7 @@ def diff_trees(
         pipeline.scan_tree(target, platform=platform, use_cache=use_cache, progress=progress)
         for target in (old, new)
     ]
-    missing = next((said for said in map(pipeline.unread, maps) if said), "")
+    missing = next((found.unread for found in maps if found.partial), "")
     return compare_maps(*maps), missing
 
 

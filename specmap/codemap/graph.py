@@ -15,6 +15,7 @@ from specmap.codemap.source import SourceFile, Span
 from specmap.codemap.verdict import PhaseName, SinkKind, Verdict
 
 SCHEMA_VERSION = "1.0"
+_SHOWN_PROBLEMS = 5
 
 
 class EdgeStatus(StrEnum):
@@ -380,3 +381,15 @@ class CodeMap:
     def partial(self) -> bool:
         """Whether some module could not be read."""
         return any(problem.partial for problem in self.problems)
+
+    @property
+    def unread(self) -> str:
+        """Which modules are missing from a partial map, "" for a whole one."""
+        missing = [problem for problem in self.problems if problem.partial]
+        named = [
+            f"{p.file}:{p.line} ({p.message})" if p.line is not None else f"{p.file} ({p.message})"
+            for p in missing[:_SHOWN_PROBLEMS]
+        ]
+        more = len(missing) - len(named)
+        rest = f" and {more} more" if more else ""
+        return f"the map is partial, not read: {', '.join(named)}{rest}" if missing else ""

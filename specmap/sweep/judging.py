@@ -13,7 +13,6 @@ from specmap.codemap.outcome import CYCLE, Assumption, Outcome, PhaseOutcome, Te
 from specmap.codemap.sweep import Cell, CellPhase
 from specmap.codemap.verdict import PhaseName, Verdict
 from specmap.launched import Prepared, least_captured
-from specmap.pipeline import unread
 from specmap.scan.launch.evaluator import Evaluator
 from specmap.scan.launch.library import Library
 from specmap.scan.launch.tables import Inputs
@@ -128,7 +127,7 @@ class Bench:
             largest_captured=max(sizes) if sizes else None,
             admitted=found.captured.admitted[1],
             tokens_per_request=found.captured.tokens_per_request,
-            missing=_missing(found, unread(self._asked.codemap)),
+            missing=_missing(found),
             overwritten=_overwritten(facts),
             concerns=tuple(c.message for c in found.concerns if c.failing),
             unmet=tuple(
@@ -150,10 +149,10 @@ def _cycle_only(codemap: CodeMap, expected: Mapping[PhaseName, Verdict]) -> Code
     return replace(codemap, workers=workers)
 
 
-def _missing(found: Outcome, partial: str) -> tuple[str, ...]:
+def _missing(found: Outcome) -> tuple[str, ...]:
     """Return what is not known; without any worker, what of the tree was not read."""
-    if not found.workers and partial and found.refusal is None:
-        return (partial,)
+    if not found.workers and found.partial and found.refusal is None:
+        return (found.partial,)
     return found.missing if _open(found) else ()
 
 

@@ -12,7 +12,7 @@ from specmap.codemap.outcome import Assumption
 from specmap.codemap.sweep import BATCH_AXIS, Axis, Cell, Sweep
 from specmap.errors import SpecmapError
 from specmap.launched import Launch, Prepared, prepared
-from specmap.pipeline import Progress, unread
+from specmap.pipeline import Progress
 from specmap.scan.launch.tables import Inputs
 from specmap.sweep.grid import Grid, grid_of, read_sizes
 
@@ -69,7 +69,7 @@ def sweep_launch(
             launches=grid.count,
             assumptions=assumptions,
             notes=(*asked.question.notes, *grid.notes),
-            partial=unread(asked.codemap),
+            partial=asked.codemap.unread,
         )
         return ranked(found, asked.sure.inputs)
 

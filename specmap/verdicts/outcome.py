@@ -74,6 +74,7 @@ def judge(
         assumptions=_assumptions(evaluator, truths, words),
         missing=_missing(workers, captured, words),
         notes=question.notes,
+        partial=codemap.unread,
     )
 
 

@@ -66,7 +66,7 @@ def _side(subject: Subject, columns: Columns) -> Json:
         "release": codemap.release,
         "commit": codemap.commit,
         "platform": codemap.platform,
-        "partial": subject.partial,
+        "partial": codemap.unread,
         "facts": _facts(subject),
         "headline": headline(subject).data(tables),
         "launch": settings.launch(subject.outcome, tables),

@@ -27,7 +27,7 @@ def headline(subject: Subject) -> Headline:
         made = of_launch(subject, subject.outcome)
     else:
         made = _of_map(subject)
-    unread = [subject.partial] if subject.partial else []
+    unread = [subject.codemap.unread] if subject.codemap.partial else []
     unread += subject.run.damage if subject.run is not None else ()
     if unread:
         made.because += [(text, None) for text in unread]

@@ -37,7 +37,6 @@ class Subject:
     source: Callable[[str], str | None]
     values: Values
     size_test: Callable[[Atom], str | None]
-    partial: str = ""
     outcome: Outcome | None = None
     facts: Mapping[str, Fact] = field(default_factory=dict)
     changes: Mapping[PhaseName, tuple[Alternative, ...]] = field(default_factory=dict)

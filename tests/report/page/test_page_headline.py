@@ -7,6 +7,7 @@ import pytest
 from specmap.codemap.event import Run, RunFinding, RunProblem, SizeCount, State
 from specmap.codemap.explanation import Alternative, SettingChange
 from specmap.codemap.finding import LintReport
+from specmap.codemap.graph import Problem
 from specmap.codemap.outcome import Outcome, PhaseOutcome, WorkerOutcome
 from specmap.codemap.rule import Severity
 from specmap.codemap.verdict import PhaseName, Verdict
@@ -330,10 +331,12 @@ def test_a_run_that_saw_nothing_is_not_called_healthy() -> None:
 
 
 def test_a_partial_map_is_never_ok() -> None:
-    one = subject(outcome=judged(verify=Verdict.GRAPH), partial="the map is partial, not read: x")
+    codemap = replace(subject().codemap, problems=(Problem("x.py", 3, "invalid syntax"),))
+    one = subject(outcome=judged(verify=Verdict.GRAPH), codemap=codemap)
     made = headline(one)
     assert made.level == "unknown"
-    assert ("the map is partial, not read: x", None) in made.because
+    unread = "the map is partial, not read: x.py:3 (invalid syntax)"
+    assert (unread, None) in made.because
 
 
 def test_findings_of_lint_stand_behind_the_sentence() -> None:

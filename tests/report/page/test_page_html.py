@@ -4,12 +4,14 @@ import base64
 import hashlib
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
 import specmap
+from specmap.codemap.graph import Problem
 from specmap.errors import OutputError
 from specmap.report.page import html
 from specmap.report.page.data import page
@@ -56,8 +58,9 @@ def test_the_page_holds_its_data() -> None:
 
 
 def test_nothing_that_a_tree_or_a_command_says_gets_out_of_the_data() -> None:
+    codemap = replace(subject().codemap, problems=(Problem(EVIL, 1, EVIL),))
     evil = subject(
-        label=EVIL, partial=EVIL, source=lambda file: f"{EVIL}\n" * 3000, lint=lint(EVIL)
+        label=EVIL, codemap=codemap, source=lambda file: f"{EVIL}\n" * 3000, lint=lint(EVIL)
     )
     plain, text = Elements(render([subject()]).decode()), render([evil]).decode()
     parsed = Elements(text)
