@@ -179,9 +179,13 @@ def explain(rule: str) -> Shown:
     known = {name: r for r in all_rules() for name in (r.id, r.name)}
     found = known.get(rule) or known.get(rule.upper())
     if found is None:
-        hint = meant(rule, known, "'specmap rules' lists them")
-        if rule.upper().startswith("SPF"):
-            hint = f"a rewrite is explained by 'specmap fix --explain {rule.upper()}', or 'all'"
+        from specmap.fix.catalogue import CATALOGUE
+
+        rewrites = {name: r.id for r in CATALOGUE for name in (r.id, r.name)}
+        rewrite = rewrites.get(rule) or rewrites.get(rule.upper())
+        hint = meant(rule, [*known, *rewrites], "'specmap rules' lists them")
+        if rewrite is not None:
+            hint = f"it is a rewrite: 'specmap fix --explain {rewrite}' shows its page"
         raise SpecmapError(f"no rule {rule!r}; {hint}")
     return Shown(render_rule(found))
 

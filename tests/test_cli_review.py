@@ -70,7 +70,9 @@ def test_update_baseline_writes_and_accepts(run: Run) -> None:
         (("lint", "bad", "--base", "nonsense"), "git:nonsense: "),
         (("lint", "bad", "--baseline", "none.json"), "cannot read the baseline 'none.json'"),
         (("explain", "host-sync-on-cycl"), "did you mean host-sync-on-cycle"),
-        (("explain", "spf101"), "a rewrite is explained by 'specmap fix --explain SPF101'"),
+        (("explain", "spf101"), "it is a rewrite: 'specmap fix --explain SPF101' shows its page"),
+        (("explain", "verify-excluded"), "'specmap fix --explain SPF101' shows its page"),
+        (("explain", "SPF1011"), "did you mean SPF101"),
         (("diff", "bad", "nowhere"), "'nowhere': no such folder"),
     ],
 )
