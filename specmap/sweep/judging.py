@@ -67,11 +67,15 @@ class Judged:
 class Bench:
     """Judges one launch after the other on the same map and syntax trees.
 
-    ``fields`` are the settings that a cell keeps for comparison with recorded runs.
+    ``inputs`` are what all launches have in common. ``fields`` are the settings that a cell
+    keeps for comparison with recorded runs.
     """
 
-    def __init__(self, asked: Prepared, sizes: Sequence[int], fields: Sequence[str]) -> None:
+    def __init__(
+        self, asked: Prepared, inputs: Inputs, sizes: Sequence[int], fields: Sequence[str]
+    ) -> None:
         self._asked = asked
+        self._inputs = inputs
         self._map = _cycle_only(asked.codemap, asked.question.expected or {})
         self._sizes = sizes
         self._fields = fields
@@ -83,7 +87,7 @@ class Bench:
         if not self._done % _COLLECT_EVERY:
             gc.collect()
         asked = self._asked
-        stated = changed(asked.sure.inputs, settings)
+        stated = changed(self._inputs, settings)
         words, drafts = asked.words, asked.evaluator.words.draft_path
         inputs = with_plain_models(stated, words, draft=stated.values.get(drafts) is not None)
         models = assumed_models(stated, inputs, words)

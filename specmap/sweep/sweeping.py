@@ -15,6 +15,7 @@ from specmap.launched import Launch, Prepared, prepared
 from specmap.pipeline import Progress
 from specmap.scan.launch.tables import Inputs
 from specmap.sweep.grid import Grid, grid_of, read_sizes
+from specmap.sweep.logged import rederived
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,8 @@ def sweep_launch(
         ) as asked,
     ):
         grid = _grid(asked, request.axes, sizes)
-        cells, assumptions = _judged(asked, grid, progress)
+        inputs, left = rederived(asked, [name for axis in grid.axes for name in axis.fields])
+        cells, assumptions = _judged(asked, inputs, grid, progress)
         found = Sweep(
             target=asked.codemap.target,
             release=asked.codemap.release,
@@ -68,7 +70,7 @@ def sweep_launch(
             cells=cells,
             launches=grid.count,
             assumptions=assumptions,
-            notes=(*asked.question.notes, *grid.notes),
+            notes=(*asked.question.notes, *left, *grid.notes),
             partial=asked.codemap.unread,
         )
         return ranked(found, asked.sure.inputs)
@@ -107,14 +109,14 @@ def _grid(asked: Prepared, axes: tuple[Axis, ...], sizes: tuple[int, ...]) -> Gr
 
 
 def _judged(
-    asked: Prepared, grid: Grid, progress: Progress | None
+    asked: Prepared, inputs: Inputs, grid: Grid, progress: Progress | None
 ) -> tuple[tuple[Cell, ...], tuple[Assumption, ...]]:
     from specmap.sweep.judging import Bench
     from specmap.sweep.samples import load_sweep_words
 
     varied = [name for axis in grid.axes for name in axis.fields]
     fields = tuple(dict.fromkeys((*load_sweep_words().work, *varied)))
-    bench = Bench(asked, grid.sizes, fields)
+    bench = Bench(asked, inputs, grid.sizes, fields)
     cells: list[Cell] = []
     assumptions: dict[Assumption, None] = {}
     for done, (texts, settings) in enumerate(grid.launches):

@@ -57,6 +57,22 @@ def test_a_capture_limit_below_the_batch_loses_verify(release: str, argument: st
     assert found.launches == 2
 
 
+LOG = Path(__file__).parent / "commands/server-log.txt"
+
+
+@pytest.mark.parametrize("vary", ["cuda-graph-max-bs=2,4", "cuda-graph-bs=1 2,1 2 4"])
+def test_the_captured_sizes_of_a_log_follow_what_is_varied(vary: str) -> None:
+    """The log of an H200 with ``--cuda-graph-max-bs 2`` shows cuda_graph_bs=[1, 2], too.
+
+    server_args.py:1495 of 0.5.12 takes the largest of the list for the limit.
+    """
+    found = swept("0.5.12", vary, text=LOG.read_text("utf-8"), batch="bs=4")
+    small, large = found.cells
+    assert (small.largest_captured, small.state) == (2, CellState.LOST)
+    assert (large.largest_captured, large.state) == (4, CellState.KEPT)
+    assert any("left for each cell to derive" in note for note in found.notes)
+
+
 def test_trees_with_pages_are_refused_but_for_two_backends() -> None:
     """0.5.9 server_args.py:2452: topk and page size above 1 need flashinfer or fa3."""
     found = swept(
