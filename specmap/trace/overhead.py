@@ -59,25 +59,26 @@ class Windows:
         of the two at the same distance before and after it, so it cancels.
         """
         found = [*self._means, *self._open()]
-        costs = [off if armed else -off / (1 + off) for armed, off in _against(found, 1)]
-        nulls = [off for _, off in _against(found, 2)]
+        costs, nulls = (_against(found, apart) for apart in (1, 2))
         if not costs or not nulls:
             return None
         return Overhead(len(costs), median(costs), _error(costs), median(nulls), _error(nulls))
 
 
-def _against(windows: list[tuple[bool, float]], apart: int) -> list[tuple[bool, float]]:
-    """Return by how much each window is longer than the mean of those ``apart`` from it.
+def _against(windows: list[tuple[bool, float]], apart: int) -> list[float]:
+    """Return what being armed adds to each window, next to the mean of those ``apart`` from it.
 
-    Windows next to each other are of two kinds, or one without a time was between them: then
-    none is compared.
+    Cycles scatter more to one side, which makes a window look shorter than such a mean; with
+    disarmed windows the other way round that cancels, in the null as in the cost. Windows next
+    to each other are of two kinds, or one without a time was between them: then none is compared.
     """
     trios = zip(windows, windows[apart:], windows[2 * apart :], strict=False)
-    return [
+    more = (
         (armed, time / ((before + after) / 2) - 1)
         for (kind, before), (armed, time), (other, after) in trios
         if kind is other and (kind is armed) is (apart == 2)
-    ]
+    )
+    return [part if armed else -part / (1 + part) for armed, part in more]
 
 
 def _error(values: list[float]) -> float:
