@@ -242,9 +242,10 @@ class Attributes:
         while frame is not None:
             this = frame.self_value
             if isinstance(this, Instance) and not frame.path:
-                found = self.overrides(this) | self._order.left(this)
-                if name in found and any(isinstance(a.value, Instance | Opaque) for a in receiver):
-                    return found[name]
+                found = self.overrides(this).get(name)
+                found = self._order.left_of(this, name) or found
+                if found and any(isinstance(a.value, Instance | Opaque) for a in receiver):
+                    return found
             frame = frame.caller.frame if frame.caller else None
         return None
 

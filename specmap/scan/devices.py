@@ -8,6 +8,7 @@ on the accelerator unless its name says otherwise.
 from __future__ import annotations
 
 import ast
+import weakref
 
 from specmap.scan import tensors
 from specmap.scan.guards import Binding, Bound, Choice
@@ -48,19 +49,19 @@ class Devices:
 
     def __init__(self, resolver: Resolver) -> None:
         self._resolver = resolver
-        self._results = Results(resolver, self)
+        # A weak reference: what was typed is freed with these, and not by a search for circles.
+        self._results = Results(resolver, weakref.proxy(self))
         self.accelerator = CPU if resolver.platform == CPU else CUDA
-        # The keys are held, so that an id stays the id of one object.
-        self._known: dict[tuple[int, int], tuple[object, object, Typed]] = {}
+        self._known: dict[tuple[ast.expr, Scope], Typed] = {}
         self._attributes: dict[tuple[Instance, str], Typed] = {}
         self._busy: set[object] = set()
         self._depth = 0
 
     def typed(self, node: ast.expr, scope: Scope) -> Typed:
         """Return what an expression is; ``None`` when nothing says that it is a tensor."""
-        key = (id(node), id(scope))
+        key = (node, scope)
         if key in self._known:
-            return self._known[key][2]
+            return self._known[key]
         if key in self._busy or self._depth > _MAX_DEPTH:
             return None
         self._busy.add(key)
@@ -71,7 +72,7 @@ class Devices:
         finally:
             self._busy.discard(key)
             self._depth -= 1
-        self._known[key] = (node, scope, found)
+        self._known[key] = found
         return found
 
     def tensor(self, node: ast.expr, scope: Scope) -> Tensor | None:

@@ -78,8 +78,12 @@ class Expressions:
         """A value from outside remembers the expression it came from first."""
         if not found:
             return self.opaque(node, scope)
-        nameless = [a for a in found if isinstance(a.value, External) and a.value.source is None]
-        if not nameless or not hasattr(node, "lineno"):
+        for arm in found:
+            if isinstance(arm.value, External) and arm.value.source is None:
+                break
+        else:
+            return found
+        if not hasattr(node, "lineno"):
             return found
         source = (scope.frame.module, node)
         return tuple(

@@ -13,7 +13,7 @@ from specmap.scan.nodes import nodes_in
 from specmap.scan.values import Arms, Frame, Scope
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Test:
     """One branch test with the scope it is evaluated in."""
 
@@ -22,14 +22,14 @@ class Test:
     branch: bool
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Exit:
     """ "The function did not leave here": the negation of a whole path."""
 
     path: Path
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Unseen:
     """A branch without a test: an exception was caught, a case matched."""
 
@@ -78,7 +78,7 @@ class Choice:
 Binding = Bound | Known | Imported | Choice
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Store:
     """An assignment to an attribute; ``item`` marks ``x.attr[...] = value`` and appends."""
 
@@ -92,7 +92,7 @@ class Store:
     annotation: ast.expr | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Return:
     """A ``return`` (or ``yield``) with its value and path."""
 

@@ -187,7 +187,7 @@ class ClassInfo:
         return bool(names & {"dataclass", "define", "frozen"} or bases & {"Struct", "NamedTuple"})
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class Assigned:
     """An assignment, with or without an annotation: its ``node``, targets and value."""
 
@@ -210,9 +210,26 @@ class BodyFacts:
     has_walrus: bool = False
 
 
+_TELLING = frozenset(
+    {
+        ast.AnnAssign,
+        ast.Assign,
+        ast.Attribute,
+        ast.Call,
+        ast.If,
+        ast.IfExp,
+        ast.NamedExpr,
+        ast.Return,
+        ast.Subscript,
+    }
+)
+
+
 def _body_facts(function: FunctionNode) -> BodyFacts:
     facts = BodyFacts()
     for node in nodes_in(function):
+        if type(node) not in _TELLING:
+            continue
         if isinstance(node, ast.Attribute):
             if isinstance(node.ctx, ast.Store):
                 (facts.twice if node.attr in facts.stores else facts.stores).add(node.attr)

@@ -70,16 +70,22 @@ class StoreOrder:
         if init is None or call is None:
             return found
         stores = attributes.execution(attributes.frame(owner, init)).stores
-        found |= self.left(owner, call.lineno)
+        for name, (line, value) in self._lefts(owner).items():
+            if line < call.lineno:
+                found[name] = only(Const(value))
         return _between(self._resolver, stores, call.lineno, found)
 
-    def left(self, instance: Instance, line: float = float("inf")) -> dict[str, Arms]:
-        """Return the launch settings that a constructor changed for good before a line."""
-        if instance not in self._left:
+    def left_of(self, instance: Instance, name: str) -> Arms | None:
+        """Return what a constructor set a launch setting to for good."""
+        found = self._lefts(instance).get(name)
+        return None if found is None else only(Const(found[1]))
+
+    def _lefts(self, instance: Instance) -> dict[str, tuple[int, bool]]:
+        found = self._left.get(instance)
+        if found is None:
             self._left[instance] = {}
-            self._left[instance] = self._find_left(instance)
-        left = self._left[instance].items()
-        return {name: only(Const(value)) for name, (at, value) in left if at < line}
+            found = self._left[instance] = self._find_left(instance)
+        return found
 
     def _find_left(self, instance: Instance) -> dict[str, tuple[int, bool]]:
         init, attributes = self._init(instance), self._resolver.attributes

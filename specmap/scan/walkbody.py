@@ -17,6 +17,9 @@ from specmap.scan.walked import Activation, Seen
 if TYPE_CHECKING:
     from specmap.scan.walk import Walk
 
+_CALL_NOTHING = frozenset({ast.Name, ast.Constant, ast.Lambda})
+_EVALUATED = (ast.expr, ast.keyword, ast.Slice, ast.FormattedValue)
+
 
 class WalkExecutor(Executor):
     """Runs a body for a walk: visits calls in order and settles tests it can settle."""
@@ -96,19 +99,17 @@ class WalkExecutor(Executor):
         self._walk.store(store)
 
     def _visit(self, node: ast.AST, scope: Scope, path: Path) -> None:
-        if isinstance(node, ast.Name | ast.Constant):
+        if type(node) in _CALL_NOTHING:
             return
         if isinstance(node, ast.BoolOp):
             self._visit_boolean(node, scope, path)
         elif isinstance(node, ast.IfExp):
             self._visit_choice(node, scope, path)
-        elif isinstance(node, ast.Lambda):
-            return
         elif isinstance(node, ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp):
             self._visit_comprehension(node, scope, path)
         else:
             for child in children(node):
-                if isinstance(child, ast.expr | ast.keyword | ast.Slice | ast.FormattedValue):
+                if isinstance(child, _EVALUATED):
                     self._visit(child, scope, path)
             if isinstance(node, ast.Call):
                 self._walk.call(node, self._current(scope), path, self._activation)

@@ -17,7 +17,7 @@ from specmap.scan.resolver import Resolver
 from specmap.scan.values import EnumMember, Frame, Instance, Scope, Value
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Hop:
     """One step of a chain: a call (or sink) inside a function, and what guards it."""
 
@@ -28,7 +28,7 @@ class Hop:
     condition: Condition
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Hit:
     """A sink that a walk reached, with the chain from the worker's entry.
 
@@ -84,7 +84,7 @@ class Subtree:
     inner: list[Use]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Use:
     """A place where a walk runs shared code: the sinks before it and the chain to it."""
 
