@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 
 from specmap.codemap.condition import evaluate
 from specmap.codemap.finding import Finding, FindingStatus, LintReport, Match, Step, fingerprint
-from specmap.codemap.graph import CodeMap, Phase, Worker
+from specmap.codemap.graph import CallEdge, CodeMap, EdgeStatus, Phase, Worker
 from specmap.codemap.rule import Confidence, Rule
 from specmap.codemap.source import Span, qualname_of
 from specmap.codemap.verdict import PhaseName, SinkKind
+from specmap.compare.matching import renamed
 from specmap.compare.renames import Renames
 from specmap.lint.detectors.selecting import DECODE_PHASES, clip, names, place
 from specmap.lint.engine import order
@@ -31,16 +32,22 @@ _SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """A phase of one worker that lost its graph; ``now`` says how it ends instead."""
+    """A phase of one worker that lost its graph; ``now`` says how it ends instead.
+
+    ``broken`` is a call on its way that calls nothing any more.
+    """
 
     phase: PhaseName
     was: Phase
     worker: Worker
     is_: Phase
+    broken: CallEdge | None = None
 
     @property
     def now(self) -> str:
         """The ways that are left, in words."""
+        if self.broken is not None:
+            return f"nothing: {self.broken.text} is not defined"
         kinds = {arm.kind for arm in self.is_.arms} - {SinkKind.GRAPH}
         return " or ".join(kind.value for kind in SinkKind if kind in kinds)
 
@@ -56,10 +63,27 @@ def lost(old: CodeMap, new: CodeMap, renames: Renames) -> list[Loss]:
     for worker in new.workers:
         was = {p.name: p for p in before[worker.name].phases} if worker.name in before else {}
         for phase in worker.phases:
-            if phase.name in was and phase.name in DECODE_PHASES and phase.arms:
-                if _replays(was[phase.name], off) and not _replays(phase, off):
-                    found.append(Loss(phase.name, was[phase.name], worker, phase))
+            if phase.name not in was or phase.name not in DECODE_PHASES:
+                continue
+            if _replays(was[phase.name], off) and not _replays(phase, off):
+                broken = None if phase.arms else _broken(was[phase.name], old, new, renames)
+                # A phase that is not run any more has lost nothing, unless it was meant to run.
+                if phase.arms or broken is not None:
+                    found.append(Loss(phase.name, was[phase.name], worker, phase, broken))
     return found
+
+
+def _broken(was: Phase, old: CodeMap, new: CodeMap, renames: Renames) -> CallEdge | None:
+    """Return a call on the way to a phase's graph that calls nothing any more."""
+    graphs = [arm.chain for arm in was.arms if arm.kind is SinkKind.GRAPH]
+    sites = {site for chain in graphs for site in chain}
+    called = {
+        (renames.qualname(qualname_of(edge.caller)), renamed(edge.text, renames.everything))
+        for edge in old.edges
+        if edge.callees and (edge.caller, edge.span.line) in sites
+    }
+    gone = (edge for edge in new.edges if edge.status is EdgeStatus.UNRESOLVED)
+    return next((e for e in gone if (qualname_of(e.caller), e.text) in called), None)
 
 
 def _replays(phase: Phase, off: Mapping[str, bool]) -> bool:
@@ -137,6 +161,9 @@ def _cause(
     loss: Loss, changes: Sequence[Hunk], maps: tuple[CodeMap, CodeMap], renames: Renames
 ) -> tuple[int, tuple[Hunk, ...]]:
     """Return the changed lines that the decision depends on most directly, and how directly."""
+    if loss.broken is not None:
+        edge = loss.broken
+        return _DECIDES, (Hunk(edge.span, qualname_of(edge.caller), edge.text),)
     if not changes:
         return _ELSEWHERE, ()
     decider = _Decider(loss, maps, renames)

@@ -184,6 +184,25 @@ def test_without_the_rule_the_others_speak(fork: Path) -> None:
     assert [f.rule.id for f in reviewed(ignore=("graph-lost",)).new] == ["SPM106"]
 
 
+@pytest.mark.parametrize("import_stays", [True, False])
+def test_a_mixin_that_is_gone_is_told_at_the_calls_of_its_methods(
+    fork: Path, import_stays: bool
+) -> None:
+    (fork / "python" / DRAFT).unlink()
+    if not import_stays:
+        taken = ("from sglang.srt.speculative.eagle_draft import EagleDraft\n", "")
+        edit(fork / "python", WORKER, taken, ("EagleVerify, EagleDraft,", "EagleVerify,"))
+    report = reviewed()
+    calls = ("self.draft(batch)", "self.draft_extend(batch)")
+    assert new(report) == [("SPM113", WORKER, line_of(fork, WORKER, call)) for call in calls]
+    assert "(now nothing: self.draft is not defined)" in report.new[0].match.message
+
+
+def test_a_phase_that_is_called_no_more_is_no_loss(fork: Path) -> None:
+    edit(fork / "python", WORKER, ("        self.draft_extend(batch)\n", ""))
+    assert new(reviewed()) == []
+
+
 def test_a_gain_is_no_loss(fork: Path) -> None:
     file, changes, _ = INDIRECT["a mode test without verify"]
     edit(fork / "python", file, *changes)
