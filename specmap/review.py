@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -110,7 +111,7 @@ def lint_resolved(
     source = _source(tree.checkout.root, codemap)
     report = lint_map(codemap, chosen, source=source, known=rules)
     if request.base is not None:
-        now = _Side(codemap, source, chosen, rules)
+        now = _Side(codemap, tree.checkout.root, source, chosen, rules)
         base = _base(request.base, tree.checkout, cwd)
         report = _since(report, now, base, request, platform, progress)
     prefix = _prefix(tree.checkout.root, cwd) if local else ""
@@ -131,12 +132,25 @@ def diff_trees(
     Raises:
         SpecmapError: a target cannot be scanned.
     """
-    maps = [
-        pipeline.scan_tree(target, platform=platform, use_cache=use_cache, progress=progress)
-        for target in (old, new)
-    ]
+    maps, roots = [], []
+    for target in (old, new):
+        with pipeline.resolved(target, use_cache=use_cache, progress=progress) as tree:
+            maps.append(pipeline.scan_resolved(tree, platform=platform, progress=progress))
+            roots.append(tree.checkout.root)
     missing = next((found.unread for found in maps if found.partial), "")
-    return compare_maps(*maps), missing
+    was, now = _told_apart((maps[0].target, maps[1].target), (roots[0], roots[1]))
+    return replace(compare_maps(*maps), old=was, new=now), missing
+
+
+def _told_apart(labels: tuple[str, str], roots: tuple[Path, Path]) -> tuple[str, str]:
+    """Return the names of two trees; where they are the same, with a folder that differs."""
+    if labels[0] != labels[1] or roots[0] == roots[1]:
+        return labels
+    (one, other), last = (root.parts for root in roots), (roots[0].name, roots[1].name)
+    pairs = zip_longest(one, other)
+    differ = next(pair for pair in pairs if pair[0] != pair[1])
+    named = [part or name for part, name in zip(differ, last, strict=True)]
+    return f"{labels[0]} ({named[0]})", f"{labels[1]} ({named[1]})"
 
 
 def _choice(request: Request, config: Config) -> Choice:
@@ -186,9 +200,10 @@ def _base(base: str, checkout: Checkout, cwd: Path) -> tuple[str, Path]:
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """One side of a comparison: map and source, and the rules chosen and known."""
+    """One side of a comparison: map, folder and source, and the rules chosen and known."""
 
     codemap: CodeMap
+    root: Path
     source: Callable[[str], str | None]
     chosen: Sequence[Rule]
     rules: Sequence[Rule]
@@ -209,11 +224,12 @@ def _since(
         source = _source(tree.checkout.root, old)
         was = lint_map(old, now.chosen, source=source, known=now.rules)
         renames = find_renames(old, now.codemap)
+        names = _told_apart((was.target, report.target), (tree.checkout.root, now.root))
         before = Before(known_of(replace(was, findings=was.new)), renames, _held(old))
-        report = accept(report, before, f"in {was.target}", _held(now.codemap))
+        report = accept(report, before, f"in {names[0]}", _held(now.codemap))
         report = _with_losses(report, now, replace(now, codemap=old, source=source), renames)
     crashes = tuple(dict.fromkeys((*report.crashes, *was.crashes)))
-    return replace(report, base=was.target, crashes=crashes)
+    return replace(report, target=names[1], base=names[0], crashes=crashes)
 
 
 def _with_losses(report: LintReport, now: _Side, was: _Side, renames: Renames) -> LintReport:

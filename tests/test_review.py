@@ -138,7 +138,10 @@ def test_a_base_can_be_another_tree(fork: Path, tmp_path: Path) -> None:
     upstream = plant(tmp_path / "upstream")
     found = review(base=str(upstream))
     assert new(found) == [("SPM201", VERIFY, 11)]
-    assert found.report.base == "path:sglang"
+    assert (found.report.base, found.report.target) == (
+        "path:sglang (upstream)",
+        "path:sglang (fork)",
+    )
 
 
 def test_a_base_that_is_not_there(fork: Path) -> None:

@@ -38,7 +38,10 @@ def compare_maps(old: CodeMap, new: CodeMap) -> MapDiff:
     renames = find_renames(old, new)
     pairs, gone, come = _workers(old, new, renames)
     folders = {dirname(worker.span.file) for worker in (*old.workers, *new.workers)}
-    syncs = _sync_changes(old, new, renames, {worker.id for worker in (*gone, *come)})
+    unpaired = {worker.id for worker in (*gone, *come)}
+    alone = {dirname(w.span.file) for w in (*gone, *come)}
+    alone -= {dirname(w.span.file) for both in pairs for w in both}
+    syncs = _sync_changes(old, new, renames, unpaired, alone)
     decisions = list(decision_changes(old, new, pairs, renames))
     return MapDiff(
         old=old.target,
@@ -110,7 +113,7 @@ def _ways(phase: Phase) -> tuple[str, ...]:
 
 
 def _sync_changes(
-    old: CodeMap, new: CodeMap, renames: Renames, unpaired: set[str]
+    old: CodeMap, new: CodeMap, renames: Renames, unpaired: set[str], alone: set[str]
 ) -> Iterator[SyncChange]:
     def old_holder(sync: HostSync) -> str:
         return renames.qualname(qualname_of(sync.holder))
@@ -134,8 +137,8 @@ def _sync_changes(
         ),
     ]
     _, removed, added = pair(_syncs(old), _syncs(new), keys)
-    yield from (_sync(Change.REMOVED, sync, unpaired) for sync in removed)
-    yield from (_sync(Change.ADDED, sync, unpaired) for sync in added)
+    yield from (_sync(Change.REMOVED, sync, unpaired, alone) for sync in removed)
+    yield from (_sync(Change.ADDED, sync, unpaired, alone) for sync in added)
 
 
 def _syncs(codemap: CodeMap) -> list[HostSync]:
@@ -148,7 +151,9 @@ def _syncs(codemap: CodeMap) -> list[HostSync]:
     return list(met.values())
 
 
-def _sync(change: Change, sync: HostSync, unpaired: set[str]) -> SyncChange:
+def _sync(change: Change, sync: HostSync, unpaired: set[str], alone: set[str]) -> SyncChange:
+    """``unpaired`` are the workers that came or went, ``alone`` the folders of nobody else."""
+    own = bool(sync.workers) and unpaired.issuperset(sync.workers)
     return SyncChange(
         change=change,
         operation=canonical(sync.operation),
@@ -159,7 +164,7 @@ def _sync(change: Change, sync: HostSync, unpaired: set[str]) -> SyncChange:
         captured=sync.captured,
         workers=tuple(sorted(map(qualname_of, sync.workers))),
         span=sync.span,
-        with_worker=bool(sync.workers) and unpaired.issuperset(sync.workers),
+        with_worker=own or dirname(sync.span.file) in alone,
     )
 
 

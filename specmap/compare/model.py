@@ -103,7 +103,8 @@ class TypesChange:
 class SyncChange:
     """A host synchronisation that came or went; the fields are those of the map's record.
 
-    ``with_worker``: only workers reach it that came or went themselves.
+    ``with_worker``: only workers reach it that came or went themselves, or it stands in a folder
+    that only they have.
     """
 
     change: Change

@@ -149,7 +149,7 @@ def _sync_counts(syncs: Sequence[SyncChange]) -> Iterator[str]:
         labels = Counter(sync.label for sync in those)
         said = ", ".join(f"{count} {label}" for label, count in sorted(labels.items()))
         with_worker = sum(sync.with_worker for sync in those)
-        more = f"; {with_worker} only in workers that are {change}" if with_worker else ""
+        more = f"; {with_worker} only with workers that are {change}" if with_worker else ""
         if those:
             yield f"{len(those)} {change} ({said}{more})"
 

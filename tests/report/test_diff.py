@@ -102,7 +102,7 @@ def test_text_says_the_most_important_first() -> None:
 
 def test_a_long_list_is_cut_and_the_cut_is_said() -> None:
     text = render_diff(FOUND, "text", DiffOptions())
-    assert f"{SHOWN + 3} added ({SHOWN + 3} removable; 1 only in workers that are added)" in text
+    assert f"{SHOWN + 3} added ({SHOWN + 3} removable; 1 only with workers that are added)" in text
     assert text.count(".item()") == SHOWN
     assert "  ... and 2 more (--all shows them)" in text
     whole = render_diff(FOUND, "text", DiffOptions(everything=True))
