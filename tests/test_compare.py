@@ -82,6 +82,17 @@ def test_a_renamed_attribute_is_a_rename(tmp_path: Path) -> None:
     assert found.syncs == ()
 
 
+def test_a_name_may_become_one_that_another_function_had(tmp_path: Path) -> None:
+    before, after = plant(tmp_path / "before"), plant(tmp_path / "after")
+    decode = "        batch.forward_mode = ForwardMode.DECODE\n"
+    for folder, name in ((before, "totl_lens"), (after, "total_lens")):
+        edit(folder, VERIFY, (LAST_LINE, f"        n = batch.{name}.item()\n{LAST_LINE}"))
+        edit(folder, DRAFT, (decode, f"{decode}        n = batch.total_lens.item()\n"))
+    found = compare_maps(scan(before), scan(after))
+    assert [(name.was, name.now) for name in found.names] == [("totl_lens", "total_lens")]
+    assert found.syncs == ()
+
+
 def test_another_operation_is_no_rename(tmp_path: Path) -> None:
     before, after = plant(tmp_path / "before"), plant(tmp_path / "after")
     for folder, name in ((before, "item"), (after, "tolist")):

@@ -1,15 +1,17 @@
 """Attributes and locals that have another name: gone from one map, new in the other.
 
 A word that no text of the new map holds became a word that no text of the old one holds when
-both stand at the same place of texts that are otherwise the same, in the same function. What is
-called, and what is capitalised, is no attribute: another operation is not another name.
+both stand at the same place of texts that are otherwise the same, in the same function. It may
+have become a word that other functions had before, if the function had it not and the two are
+much alike. What is called, and what is capitalised, is no attribute: another operation is not
+another name.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from specmap.codemap.graph import CodeMap
 from specmap.codemap.source import canonical, qualname_of
@@ -17,6 +19,9 @@ from specmap.compare.matching import skeleton
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _NAMED = re.compile(r"\b[a-z_]\w*\b(?!\()")
+
+# Words that share this much are one name, spelled otherwise.
+_ALIKE = 0.75
 
 _Texts = dict[str, set[str]]
 
@@ -29,15 +34,22 @@ def renamed_words(
 ) -> dict[str, str]:
     """Return new words by old; ``holder`` gives a function's dotted name in the new map."""
     before, after = _texts(old), _texts(new)
-    gone, come = _named(before) - _words(after), _named(after) - _words(before)
+    known, named = _words(before), _named(after)
+    gone, come = _named(before) - _words(after), named - known
     votes: Counter[tuple[str, str]] = Counter()
     for name, texts in before.items():
         places = _by_skeleton(after.get(holder(name), set()))
+        fresh = named - _words({name: texts})
         for text in texts:
             words = _WORD.findall(text)
             if not gone.isdisjoint(words):
                 for other in places.get(skeleton(text), ()):
-                    votes.update(_votes(words, _WORD.findall(other), gone, come))
+                    changed = _changed(words, _WORD.findall(other))
+                    if all(
+                        a in gone and (b in come or (b in fresh and alike(a, b) >= _ALIKE))
+                        for a, b in changed
+                    ):
+                        votes.update(changed)
     found: dict[str, str] = {}
     order = sorted(votes, key=lambda pair: (-votes[pair], -alike(*pair), pair))
     for was, now in order:
@@ -46,12 +58,8 @@ def renamed_words(
     return dict(sorted(found.items()))
 
 
-def _votes(
-    words: list[str], others: list[str], gone: set[str], come: set[str]
-) -> Iterator[tuple[str, str]]:
-    changed = {(a, b) for a, b in zip(words, others, strict=True) if a != b}
-    if all(a in gone and b in come for a, b in changed):
-        yield from changed
+def _changed(words: list[str], others: list[str]) -> set[tuple[str, str]]:
+    return {(a, b) for a, b in zip(words, others, strict=True) if a != b}
 
 
 def said(codemap: CodeMap) -> _Texts:

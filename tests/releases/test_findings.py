@@ -102,10 +102,8 @@ def test_report_10_a_profile_by_stage_that_never_stops(release: str, line: int) 
 
 
 def test_runner_buffers_after_an_eager_pass() -> None:
-    found = places("0.5.9", "SPM306")
-    assert found == {
-        f"speculative/multi_layer_eagle_worker_v2.py:{n}" for n in (501, 502, 506, 507)
-    }
+    # Lines 502, 506 and 507 read buffers of the same runner.
+    assert places("0.5.9", "SPM306") == {"speculative/multi_layer_eagle_worker_v2.py:501"}
     assert not places("0.5.23", "SPM306")
 
 

@@ -12,4 +12,5 @@ def draft_extend(self, batch: ScheduleBatch):
         out = self.draft_worker.model_runner.forward(forward_batch).logits_output
     runner = self.cuda_graph_runner_for_draft_extend
     self.pool.write(runner.input_ids)  # expect: SPM306
+    self.pool.place(runner.positions)
     return out

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from specmap.codemap.finding import Match, Step
 from specmap.codemap.graph import CodeMap
-from specmap.codemap.hazards import BufferUse, MetadataField, Role, UseKind
+from specmap.codemap.hazards import BufferUse, MetadataField, Role, RunnerRead, UseKind
 from specmap.codemap.rule import Confidence
 from specmap.lint.detectors.selecting import clip, place
 
@@ -231,16 +231,22 @@ def stale_buffer(codemap: CodeMap, parameters: Mapping[str, object]) -> Iterator
         if use.kind in (UseKind.MAKE, UseKind.FILL) and use.target.startswith("self.")
         for part in use.target.split(".")[1:]
     }
+    reads: dict[tuple[str, str], list[RunnerRead]] = {}
     for read in codemap.hazards.runner_reads:
         if not read.decided and read.text.rpartition(".")[2] in made:
-            yield Match(
-                span=read.span,
-                holder=read.holder,
-                anchor=read.text,
-                message=f"{read.text} is read whether or not {read.runner} replayed: after an "
-                "eager pass it holds an older batch",
-                related=(Step(read.route, "the decision"),),
-            )
+            reads.setdefault((read.holder, read.runner), []).append(read)
+    for (holder, runner), (first, *others) in reads.items():
+        yield Match(
+            span=first.span,
+            holder=holder,
+            anchor=runner,
+            message=f"{first.text} is read whether or not {runner} replayed: after an "
+            "eager pass it holds an older batch",
+            related=(
+                Step(first.route, "the decision"),
+                *(Step(read.span, f"{read.text} is read too") for read in others),
+            ),
+        )
 
 
 def _first(uses: Iterable[BufferUse], wanted: Callable[[BufferUse], bool]) -> dict[str, BufferUse]:
