@@ -67,7 +67,7 @@ class Comparisons:
     def _equality(
         self, node: ast.Compare, left: ast.expr, right: ast.expr, scope: Scope
     ) -> Condition | None:
-        device = self._resolver.device_test(left, right, scope)
+        device = self._resolver.device_test(left, right)
         if device is not None:
             return TRUE if device else FALSE
         first = self._resolver.evaluate(left, scope)
@@ -107,7 +107,7 @@ class Comparisons:
             return None
         results = []
         for item in right.elts:
-            device = self._resolver.device_test(node.left, item, scope)
+            device = self._resolver.device_test(node.left, item)
             if device is None:
                 first = self._resolver.evaluate(node.left, scope)
                 second = self._resolver.evaluate(item, scope)

@@ -32,14 +32,26 @@ class Fallbacks:
         return tuple(sorted(set(found), key=lambda f: (f.span, f.text)))
 
     def _in_function(self, function: FunctionInfo) -> Iterator[Fallback]:
-        for node in nodes_in(function.node):
+        nodes = nodes_in(function.node)
+        tests = [node for node in nodes if isinstance(node, ast.If)]
+        never = {id(s) for test in tests if self._is_never(test.test) for s in _below(test.body)}
+        for node in nodes:
+            if id(node) in never:
+                continue
             if isinstance(node, ast.Try) and self._captures_in(node.body, function):
                 for handler in node.handlers:
                     yield self._caught(handler, function)
             for name in ("body", "orelse"):
                 block = getattr(node, name, None)
                 if isinstance(block, list):
-                    yield from self._disabled(block, function)
+                    kept = [s for s in block if id(s) not in never]
+                    yield from self._disabled(kept, function, tests)
+
+    def _is_never(self, test: ast.expr) -> bool:
+        """Whether a test asks for the device of another platform."""
+        if not isinstance(test, ast.Compare) or [type(op) for op in test.ops] != [ast.Eq]:
+            return False
+        return self._resolver.device_test(test.left, test.comparators[0]) is False
 
     def _captures_in(self, body: list[ast.stmt], function: FunctionInfo) -> bool:
         calls = [n for s in body for n in nodes_in(s) if isinstance(n, ast.Call)]
@@ -75,7 +87,9 @@ class Fallbacks:
             any(isinstance(n, ast.Raise) for s in handler.body for n in nodes_in(s)),
         )
 
-    def _disabled(self, block: list[ast.stmt], function: FunctionInfo) -> Iterator[Fallback]:
+    def _disabled(
+        self, block: list[ast.stmt], function: FunctionInfo, tests: list[ast.If]
+    ) -> Iterator[Fallback]:
         module = function.module
         for statement in block:
             if not isinstance(statement, ast.Assign):
@@ -87,7 +101,7 @@ class Fallbacks:
                         function.id,
                         FallbackKind.DISABLED,
                         f"{module.text(target)} = {module.text(statement.value)}",
-                        self._says_in(block),
+                        self._says_in(block) or self._says_later(target, tests),
                         any(isinstance(s, ast.Raise) for s in block),
                         self._is_restored(target, statement, function),
                     )
@@ -108,6 +122,17 @@ class Fallbacks:
             for later in function.facts.assigns
         )
 
+    def _says_later(self, target: ast.Attribute, tests: list[ast.If]) -> bool:
+        """Whether a test of the setting further down says what was done."""
+        return any(
+            test.lineno > target.lineno
+            and self._says_in(test.body)
+            and any(
+                isinstance(n, ast.Attribute) and n.attr == target.attr for n in nodes_in(test.test)
+            )
+            for test in tests
+        )
+
     def _says_in(self, block: list[ast.stmt]) -> bool:
         for statement in block:
             if isinstance(statement, ast.If | ast.For | ast.While):
@@ -122,3 +147,7 @@ class Fallbacks:
                     if names & self._says:
                         return True
         return False
+
+
+def _below(body: list[ast.stmt]) -> Iterator[ast.AST]:
+    return (node for statement in body for node in nodes_in(statement))

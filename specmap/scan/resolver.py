@@ -295,7 +295,7 @@ class Resolver:
             return found[0].value.value
         return None
 
-    def device_test(self, left: ast.expr, right: ast.expr, scope: Scope) -> bool | None:
+    def device_test(self, left: ast.expr, right: ast.expr) -> bool | None:
         """Compare a device name with a string constant on the chosen platform."""
         if (
             isinstance(right, ast.Constant)

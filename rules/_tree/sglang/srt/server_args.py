@@ -10,3 +10,4 @@ class ServerArgs:
     speculative_num_steps: int = 3
     speculative_eagle_topk: int = 1
     speculative_algorithm: str = None
+    device: str = "cuda"
