@@ -62,7 +62,13 @@ def plain_decode(release: Release, rng: random.Random) -> Iterator[Mutant]:
             site, node = release.site(holder), release.function(holder)
             if site is None or node is None or worker.id not in holder:
                 continue
-            lines = [s.lineno for s in node.body if "target_worker.forward" in ast.unparse(s)]
+            passes = {line for at, line in release.sites_of(PhaseName.VERIFY) if at == holder}
+            lines = [
+                s.lineno
+                for s in node.body
+                if "target_worker.forward" in ast.unparse(s)
+                and passes & set(range(s.lineno, (s.end_lineno or s.lineno) + 1))
+            ]
             if lines:
                 code = (
                     "from sglang.srt.model_executor.forward_batch_info import ForwardMode\n\n"

@@ -93,6 +93,17 @@ class Release:
         }
         return sorted(found)
 
+    def sites_of(self, *phases: PhaseName) -> set[tuple[str, int]]:
+        """Return the functions and lines on the ways of these phases."""
+        return {
+            site
+            for worker in self.codemap.workers
+            for phase in worker.phases
+            if phase.name in phases
+            for arm in phase.arms
+            for site in arm.chain
+        }
+
     def captured(self) -> frozenset[str]:
         """Return the functions that a graph runner captures."""
         return frozenset(shared.function for shared in self.codemap.shared)
@@ -209,8 +220,9 @@ def bypassed(release: Release, rng: random.Random) -> Iterator[Mutant]:
     """A pass calls the model itself, or what asks the runner of prefill alone."""
     of_prefill = any(f.qualname == "ModelRunner.forward_extend" for f in release.codemap.functions)
     asking = {d.holder for d in release.codemap.decisions if d.kind == "route"}
+    sites = release.sites_of(*DECODE)
     for edge in release.codemap.edges:
-        if "/speculative/" not in edge.caller or not set(edge.phases) & set(DECODE):
+        if "/speculative/" not in edge.caller or (edge.caller, edge.span.line) not in sites:
             continue
         receiver, _, method = edge.text.rpartition(".")
         if method not in ("forward", "forward_batch_generation") or "self." not in receiver:
@@ -324,6 +336,20 @@ def _parameters(node: ast.FunctionDef | None) -> set[str]:
     return {a.arg for a in node.args.args} if node is not None else set()
 
 
+def mirror_left(release: Release, rng: random.Random) -> Iterator[Mutant]:
+    """What was read from the host's copy of the lengths is read from the device."""
+    for holder in release.holders():
+        node, file = release.function(holder), holder.partition("::")[0]
+        for read in ast.walk(node) if node is not None else ():
+            if isinstance(read, ast.Call) and isinstance(read.func, ast.Attribute):
+                copy = read.func.value
+                on_device = ast.unparse(copy).removesuffix("_cpu")
+                waits = ast.unparse(read.func).endswith(("_cpu.sum", "_cpu.max", "_cpu.tolist"))
+                if waits and "." in on_device:
+                    edit = Edit("expression", copy.lineno, ast.unparse(copy), on_device)
+                    yield Mutant("SPM201", file, (edit,), holder, f"{on_device}, not its copy")
+
+
 def sync_in_decision(release: Release, rng: random.Random) -> Iterator[Mutant]:
     """A runner's test reads the device."""
     tests = (
@@ -380,6 +406,7 @@ FAULTS: tuple[Fault, ...] = (
     _inserted("SPM201", EXPLICIT, False),
     _inserted("SPM202", HIDDEN, False),
     _inserted("SPM203", EXPLICIT, True),
+    mirror_left,
     sync_in_decision,
     _inserted("SPM205", COPIES, False),
     unaccepted,

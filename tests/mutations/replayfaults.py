@@ -119,6 +119,19 @@ def silent_capture(release: Release, rng: random.Random) -> Iterator[Mutant]:
                         yield Mutant("SPM111", file, (edit,), holder, "the handler swallows it")
 
 
+def tried_capture(release: Release, rng: random.Random) -> Iterator[Mutant]:
+    """A worker goes on when the capture of its graphs failed."""
+    for holder in sorted(f.id for f in release.codemap.functions if "/speculative/" in f.id):
+        node, file = release.function(holder), holder.partition("::")[0]
+        for statement in ast.walk(node) if node is not None else ():
+            if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+                call = ast.unparse(statement)
+                if call.endswith(".init_cuda_graphs()"):
+                    code = f"try:\n    {call}\nexcept RuntimeError:\n    pass\n"
+                    edit = Edit("swap", statement.lineno, "", code)
+                    yield Mutant("SPM111", file, (edit,), holder, f"{call} is tried")
+
+
 def silent_switch(release: Release, rng: random.Random) -> Iterator[Mutant]:
     """A setting is turned off and the log line is gone, or one is turned off that was not."""
     file = "sglang/srt/server_args.py"
@@ -276,6 +289,7 @@ REPLAY_FAULTS: tuple[Fault, ...] = (
     foreign_runner,
     stage,
     silent_capture,
+    tried_capture,
     silent_switch,
     host_scalar,
     rebound,

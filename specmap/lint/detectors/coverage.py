@@ -219,8 +219,12 @@ def _twice(
 def bypassed_runner(codemap: CodeMap, parameters: Mapping[str, object]) -> Iterator[Match]:
     """A pass of the decode cycle reaches the model without asking any graph runner."""
     of_prefill = _asking_for_prefill(codemap)
-    # A constant in place of the question is another rule's finding.
-    constant = {f.holder for f in codemap.flags if f.decides and f.status is FlagStatus.CONSTANT}
+    # A constant in place of the question is another rule's finding; one under a test is none.
+    constant = {
+        f.holder
+        for f in codemap.flags
+        if f.decides and f.status is FlagStatus.CONSTANT and not own_guards(f.guards, f.holder)
+    }
     every = {d.holder for d in routes(codemap)} | constant
     holders = every - (of_prefill - constant)
     # Calls that others get to after they asked are not what leaves the runner out.
@@ -240,8 +244,7 @@ def bypassed_runner(codemap: CodeMap, parameters: Mapping[str, object]) -> Itera
                 continue
             if not any(h in asked for h, _ in arm.chain):
                 site = _site(arm.chain, worker, shared)
-                named = _passes(worker, site) or {phase.name}
-                found.setdefault(site, []).extend((worker, name) for name in sorted(named))
+                found.setdefault(site, []).append((worker, phase.name))
     edges = {(e.caller, e.span.line): e for e in codemap.edges}
     spans = {f.id: f.span for f in codemap.functions}
     for (holder, line), where in sorted(found.items()):
@@ -276,17 +279,6 @@ def _arms(codemap: CodeMap) -> Iterator[tuple[PhaseName, Arm]]:
     for worker in codemap.workers:
         for phase in worker.phases:
             yield from ((phase.name, arm) for arm in phase.arms)
-
-
-def _passes(worker: Worker, site: _Site) -> set[PhaseName]:
-    """Return the decode phases that the function around a call is part of by its other calls."""
-    return {
-        phase.name
-        for phase in worker.phases
-        if phase.name in DECODE_PHASES
-        for arm in phase.arms
-        if any(holder == site[0] and line != site[1] for holder, line in arm.chain[:-1])
-    }
 
 
 def _site(chain: Sequence[_Site], worker: Worker, shared: set[_Site]) -> _Site:
