@@ -114,19 +114,21 @@ class Prepared:
 
     def judged(self) -> Outcome:
         """Return the outcome, with what rests on assumed models marked."""
-        from specmap.verdicts.assuming import marked
+        from specmap.verdicts.assuming import doubted, marked
         from specmap.verdicts.outcome import judge
 
-        found = judge(self.codemap, self.evaluator, self.words, self.question)
         if not self.models:
-            return found
+            return judge(self.codemap, self.evaluator, self.words, self.question)
+        found = judge(self.codemap, self.evaluator, self.words, self.question, lambda: self.sure)
+        if found.refusal is not None and not doubted(found, self.evaluator):
+            return replace(found, assumptions=(*self.models, *found.assumptions))
         question = replace(self.question, least=())
         return marked(judge(self.codemap, self.sure, self.words, question), found, self.models)
 
     def settings(self) -> Evaluator:
         """Return what the outcome rests on: assumed models may not fit the launch."""
-        doubted = self.evaluator.facts().refused is not None and self.sure.facts().refused is None
-        return self.sure if doubted else self.evaluator
+        refused = self.evaluator.facts().refused is not None
+        return self.sure if refused and self.sure.facts().refused is None else self.evaluator
 
     def court(self) -> Judge:
         """Return the judge of the phases, over the same settings as the outcome."""

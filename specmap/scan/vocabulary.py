@@ -57,6 +57,7 @@ class LaunchWords:
 
     resolve: tuple[str, ...]
     check: tuple[str, ...]
+    adjust: tuple[str, ...]
     registries: tuple[str, ...]
     ignored: frozenset[str]
     views: frozenset[str]
@@ -89,6 +90,8 @@ class LaunchWords:
     of_model: Mapping[str, str]
     built: Mapping[str, str]
     bare: tuple[str, ...]
+    started: tuple[str, ...]
+    counts: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +237,7 @@ def _launch_words(table: dict[str, list[str]]) -> LaunchWords:
     return LaunchWords(
         resolve=tuple(table["resolve"]),
         check=tuple(table["check"]),
+        adjust=tuple(table["adjust"]),
         registries=tuple(table["registries"]),
         ignored=frozenset(table["ignored"]),
         views=frozenset(table["views"]),
@@ -266,6 +270,8 @@ def _launch_words(table: dict[str, list[str]]) -> LaunchWords:
         of_model=_pairs(table["of_model"]),
         built=_pairs(table["built"]),
         bare=tuple(table["bare"]),
+        started=tuple(table["started"]),
+        counts={name: int(least) for name, least in _pairs(table["counts"]).items()},
     )
 
 

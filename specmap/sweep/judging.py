@@ -5,10 +5,10 @@ from __future__ import annotations
 import gc
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 
 from specmap.codemap.graph import CodeMap
-from specmap.codemap.launch import Answer, Fact, LaunchFacts, Plain
+from specmap.codemap.launch import Answer, Fact, LaunchFacts, Plain, Refusal
 from specmap.codemap.outcome import CYCLE, Assumption, Outcome, PhaseOutcome, TermSource, TermValue
 from specmap.codemap.sweep import Cell, CellPhase
 from specmap.codemap.verdict import PhaseName, Verdict
@@ -18,7 +18,7 @@ from specmap.scan.launch.library import Library
 from specmap.scan.launch.tables import Inputs
 from specmap.scan.vocabulary import Vocabulary
 from specmap.sweep.grid import Setting, changed
-from specmap.verdicts.assuming import assumed_models, marked, with_plain_models
+from specmap.verdicts.assuming import assumed_models, doubted, marked, with_plain_models
 from specmap.verdicts.outcome import judge
 
 # Launches between two collections: an evaluation leaves cycles of some megabytes.
@@ -30,6 +30,7 @@ class Remembered(Evaluator):
 
     def __init__(self, library: Library, vocabulary: Vocabulary, inputs: Inputs) -> None:
         self._answers: dict[tuple[str, str, int], Answer] = {}
+        self._stopped: dict[tuple[str, str], Refusal | None] = {}
         super().__init__(library.root, vocabulary, inputs, library)
 
     def truth(self, text: str, file: str = "", line: int = 0) -> Answer:
@@ -38,6 +39,12 @@ class Remembered(Evaluator):
         if key not in self._answers:
             self._answers[key] = super().truth(text, file, line)
         return self._answers[key]
+
+    def stopped(self, file: str, name: str) -> Refusal | None:
+        """Return the raise that certainly stops the start of a worker class, or None."""
+        if (file, name) not in self._stopped:
+            self._stopped[file, name] = super().stopped(file, name)
+        return self._stopped[file, name]
 
     def capture_sizes(self) -> Fact:
         """Return the batch sizes that a decode runner captures: a tuple, ascending."""
@@ -92,21 +99,20 @@ class Bench:
         inputs = with_plain_models(stated, words, draft=stated.values.get(drafts) is not None)
         models = assumed_models(stated, inputs, words)
         evaluator = self._fresh(inputs)
-        sure: Evaluator | None = None
-        if models and evaluator.facts().refused is not None:
-            sure = self._fresh(stated)
+        sure = cache(lambda: self._fresh(stated))
         least = least_captured(evaluator, inputs, self._fresh)
         outcomes = []
         for size in self._sizes:
             batch = replace(asked.question.batch, size=size)
             question = replace(asked.question, batch=batch, least=least, notes=())
-            found = judge(self._map, evaluator, words, question)
-            if sure is not None:
-                found = marked(judge(self._map, sure, words, question), found, models)
+            found = judge(self._map, evaluator, words, question, sure if models else None)
+            if models and doubted(found, evaluator):
+                found = marked(judge(self._map, sure(), words, question), found, models)
             elif models:
                 found = replace(found, assumptions=(*models, *found.assumptions))
             outcomes.append(found)
-        facts = (sure or evaluator).facts()
+        refused = models and evaluator.facts().refused is not None
+        facts = (sure() if refused else evaluator).facts()
         cells = tuple(self._cell(texts, facts, found) for found in outcomes)
         return Judged(cells, tuple(dict.fromkeys(a for o in outcomes for a in o.assumptions)))
 

@@ -14,6 +14,7 @@ from specmap.codemap.outcome import (
     WorkerOutcome,
 )
 from specmap.codemap.verdict import Verdict
+from specmap.scan.launch.evaluator import Evaluator
 from specmap.scan.launch.tables import NAME_OF_DRAFT, NAME_OF_MODEL, Inputs
 from specmap.verdicts.words import VerdictWords
 
@@ -44,6 +45,12 @@ def assumed_models(given: Inputs, taken: Inputs, words: VerdictWords) -> tuple[A
         for which in new
         if new[which]
     )
+
+
+def doubted(assumed: Outcome, evaluator: Evaluator) -> bool:
+    """Whether a refusal under assumptions may be one of the assumed model alone."""
+    refusal = assumed.refusal
+    return refusal is not None and (not refusal.certain or evaluator.facts().refused is not None)
 
 
 def marked(sure: Outcome, assumed: Outcome, models: tuple[Assumption, ...]) -> Outcome:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from specmap.codemap.graph import CodeMap
-from specmap.codemap.launch import Fact, LaunchFacts
+from specmap.codemap.launch import Fact, LaunchFacts, Refusal
 from specmap.codemap.outcome import (
     CYCLE,
     Assumption,
@@ -43,9 +43,17 @@ class Question:
 
 
 def judge(
-    codemap: CodeMap, evaluator: Evaluator, words: VerdictWords, question: Question
+    codemap: CodeMap,
+    evaluator: Evaluator,
+    words: VerdictWords,
+    question: Question,
+    sure: Callable[[], Evaluator] | None = None,
 ) -> Outcome:
-    """Return what a launch makes of a tree."""
+    """Return what a launch makes of a tree.
+
+    ``sure`` gives an evaluator that knows no more than the caller said, where ``evaluator``
+    assumes more: a worker that starts under it is no certain refusal.
+    """
     facts = evaluator.facts()
     captured = _captured(evaluator, facts, words, question)
     batch = at_load(question.batch, question.concurrency, evaluator)
@@ -53,6 +61,9 @@ def judge(
     truths = court.truths
     refused = facts.refused
     workers = () if refused is not None else select(codemap, court)
+    refused = refused or stopped(evaluator, workers, sure)
+    if refused is not None:
+        workers = ()
     workers = tuple(replace(w, phases=_with_backends(w, evaluator, words)) for w in workers)
     if workers and not any(_replays(phase) for w in workers for phase in w.phases):
         captured = replace(captured, sizes=(), least=(), share=None)
@@ -76,6 +87,26 @@ def judge(
         notes=question.notes,
         partial=codemap.unread,
     )
+
+
+def stopped(
+    evaluator: Evaluator,
+    workers: Sequence[WorkerOutcome],
+    sure: Callable[[], Evaluator] | None = None,
+) -> Refusal | None:
+    """Return the raise that stops the start of the one worker that runs, or None.
+
+    A phase that replays has captured, and so has asked for the list of sizes.
+    """
+    if len(workers) != 1 or not workers[0].certain:
+        return None
+    worker = workers[0]
+    found = evaluator.stopped(worker.span.file, worker.name)
+    if found is not None and sure is not None:
+        return sure().stopped(worker.span.file, worker.name) or replace(found, certain=False)
+    if found is None and any(r.verdict is Verdict.GRAPH for p in worker.phases for r in p.ranges):
+        found = evaluator.capture_stopped()
+    return found
 
 
 def _replays(phase: PhaseOutcome) -> bool:

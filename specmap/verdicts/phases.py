@@ -46,6 +46,12 @@ class Judge:
         )
         if not phase.arms:
             return replace(made, verdict=phase.verdict or Verdict.UNKNOWN)
+        if (few := self.truths.evaluator.uncounted) is not None:
+            name, value, least = few
+            text, need = f"a server with {name} = {value}", f"{name} of {least} or more"
+            term = TermValue(text, None, None, TermSource.UNKNOWN, reasons=(need,))
+            unknown = (BatchRange(1, None, Verdict.UNKNOWN),)
+            return replace(made, ranges=unknown, open_terms=(term,))
         ends = {kind: _condition(phase, kind) for kind in SinkKind}
         left = {kind: self._left(term) for kind, term in ends.items()}
         ranges = self._ranges(left)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -33,7 +34,8 @@ def judged(text: str, sizes: Sizes, top: int | None, size: int | None) -> PhaseO
 
 
 def judge(sizes: Sizes, top: int | None, size: int | None) -> Judge:
-    nothing = cast(Evaluator, None)  # a test of the batch size asks no setting
+    # A test of the batch size asks no setting.
+    nothing = cast(Evaluator, SimpleNamespace(uncounted=None))
     return Judge(Truths(nothing, load_words(), Batch(size, {})), sizes, top)
 
 

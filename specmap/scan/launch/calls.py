@@ -16,10 +16,12 @@ from specmap.scan.launch.values import (
     Instance,
     Lazy,
     Member,
+    Module,
     Native,
     Raised,
     Scope,
     Unknown,
+    View,
     merged,
     reasons_of,
     same,
@@ -89,6 +91,8 @@ class Calls:
             if function.owner is not None and function.kind in ("plain", "property", "class"):
                 positional = positional[1:]
             return instead.call(positional, keywords)
+        if self._apart(function.module):
+            return self._elsewhere(function, positional, keywords)
         if function.kind == "context" or self._too_deep(function):
             reason = f"{function.name}() at {function.module.file}:{function.node.lineno}"
             self.machine.spoil([*positional, *keywords.values()], reason)
@@ -105,6 +109,28 @@ class Calls:
             finally:
                 self.machine.module = outer
         return self._run(function.node, function, scope)
+
+    def _apart(self, module: Module) -> bool:
+        within = self.machine.within
+        return bool(within) and not module.name.startswith(within)
+
+    def _elsewhere(
+        self, function: Function, positional: list[object], keywords: dict[str, object]
+    ) -> Unknown:
+        """A function of another package: of its object, what its class writes is not known."""
+        machine, owner = self.machine, function.owner
+        reason = f"{function.name}() at {function.module.file}:{function.node.lineno}"
+        if owner is not None and positional and isinstance(positional[0], Instance):
+            made = positional[0]
+            positional = positional[1:]
+            for name in sorted(made.slots.keys() & _written(owner)):
+                if (
+                    not isinstance(made.slots[name], View)
+                    and made.slots[name] is not machine.record
+                ):
+                    machine.heap.store(made, name, Unknown((reason,)))
+        machine.spoil([*positional, *keywords.values()], reason)
+        return machine.unknown(reason)
 
     def _too_deep(self, function: Function) -> bool:
         """Whether a call is cut off: in a long chain, or a recursion over unknown values."""
@@ -222,7 +248,8 @@ class Calls:
             return self._member(cls, positional)
         if cls.module.name.startswith(self.machine.bare) and self.machine.bare:
             return Instance(cls, cls.name, open_=True)
-        instance = Instance(cls, cls.name, open_="open" in cls.marks)
+        open_ = "open" in cls.marks or bool(self.machine.within)
+        instance = Instance(cls, cls.name, open_=open_)
         init = next((c for c in cls.mro() if "__init__" in c.slots), None)
         if init is not None:
             function = self.machine.read(init, "__init__")
@@ -291,6 +318,16 @@ class Calls:
                 value = self.machine.read(cls, name) if isinstance(value, Lazy) else value
                 self.machine.heap.store(instance, name, value)
             return
+
+
+def _written(cls: Class) -> frozenset[str]:
+    """Return the attributes that the methods of a class and its bases assign."""
+    return frozenset(
+        node.attr
+        for part in cls.mro()
+        for node in ast.walk(part.node)
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+    )
 
 
 def default_node(cls: Class, name: str) -> ast.expr | None:

@@ -12,6 +12,7 @@ from specmap.scan.launch.values import (
     Carrier,
     Class,
     Function,
+    Raised,
     Scope,
     Unknown,
     is_known,
@@ -83,10 +84,21 @@ def _passed(
 
 
 def capture_sizes(run: Interpreter, carriers: Carriers, words: LaunchWords) -> object:
-    """Return the batch sizes at capture, ascending, or why they cannot be told."""
+    """Return the batch sizes at capture, ascending, or why they cannot be told.
+
+    Raises:
+        Raised: the runner stops the start, whatever the size of the cache.
+    """
     answers: list[object] = []
+    failed: list[Raised] = []
     for size in (SMALL_CACHE, LARGE_CACHE):
-        answers.append(_captured(run, carriers, words, _pool_at(run, carriers, words, size)))
+        try:
+            answers.append(_captured(run, carriers, words, _pool_at(run, carriers, words, size)))
+        except Raised as raised:
+            failed.append(raised)
+            answers.append(Unknown((raised.message or raised.kind,)))
+    if len(failed) == len(answers):
+        raise failed[0]
     return _agreed(run, answers)
 
 

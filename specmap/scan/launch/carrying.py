@@ -6,9 +6,12 @@ import ast
 
 from specmap.scan.launch.building import Building
 from specmap.scan.launch.interpreter import Interpreter
+from specmap.scan.launch.machine import Machine
 from specmap.scan.launch.values import (
+    Bound,
     Carrier,
     Class,
+    Function,
     Lazy,
     Native,
     Scope,
@@ -104,15 +107,23 @@ class Carriers:
         return machine.invoke(made_by, [value], {})
 
     def model(self) -> object:
-        """Return the model's configuration object."""
-        machine, settings = self.run.machine, self.settings()
+        """Return the model's configuration object, whose own modules are always run."""
+        machine = self.run.machine
+        outer, machine.within = machine.within, ()
+        try:
+            return self._model(machine, self.settings())
+        finally:
+            machine.within = outer
+
+    def _model(self, machine: Machine, settings: object) -> object:
         record = machine.record
         for word in self.words.model:
             owner = record.cls if record is not None else None
             if "." not in word and owner is not None and word in owner.slots:
                 return machine.invoke(machine.attribute(record, word), [], {})
-            if "." in word:
-                return machine.invoke(self.dotted(word), [settings], {})
+            made_by = self.dotted(word) if "." in word else None
+            if isinstance(made_by, Function | Bound):
+                return machine.invoke(made_by, [settings], {})
         return machine.unknown("model config")
 
     def dotted(self, name: str) -> object:

@@ -6,16 +6,17 @@ import ast
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from specmap.codemap.launch import Answer, Fact, LaunchFacts
+from specmap.codemap.launch import Answer, Fact, LaunchFacts, Refusal
 from specmap.errors import TargetError
 from specmap.scan.launch.capturing import capture_sizes, pool_bounds, pool_size
 from specmap.scan.launch.carrying import Carriers
 from specmap.scan.launch.comparing import truth_of
-from specmap.scan.launch.exporting import Exporter, fact_of
+from specmap.scan.launch.exporting import Exporter, fact_of, refusal_of
 from specmap.scan.launch.interpreter import Interpreter, interpreter
 from specmap.scan.launch.library import FunctionNode, Library
 from specmap.scan.launch.machine import CutOff
 from specmap.scan.launch.slicing import binding
+from specmap.scan.launch.starting import adjust, make_worker
 from specmap.scan.launch.tables import Inputs
 from specmap.scan.launch.values import (
     Box,
@@ -73,6 +74,7 @@ class Evaluator:
                 owner = next((c for c in cls.mro() if name in c.slots), None)
                 if owner is not None:
                     machine.invoke(machine.read(owner, name), [self.record], {})
+            adjust(self.run, self.carriers, self.words)
         except Raised as raised:
             self._failed = raised
         except (CutOff, RecursionError):
@@ -175,6 +177,15 @@ class Evaluator:
             return Unknown(("the server refuses to start",))
         return Unknown(("the evaluation was cut off",)) if self._cut else None
 
+    @property
+    def uncounted(self) -> tuple[str, int, int] | None:
+        """A setting, its value and the least one that code was written for, where it is below."""
+        for name, least in self.words.counts.items():
+            value = self.run.machine.overlay.slots.get(name)
+            if self.lost is None and isinstance(value, int) and value < least:
+                return name, value, least
+        return None
+
     def _ask(self, question: Callable[[], object]) -> object:
         """Answer a question on the finished evaluation and leave no trace."""
         if self.lost is not None:
@@ -191,6 +202,27 @@ class Evaluator:
         finally:
             machine.tries -= 1
             machine.heap.take(depth)
+
+    def stopped(self, file: str, name: str) -> Refusal | None:
+        """Return the raise that certainly stops the start of a worker class, or None."""
+        return self._stop(lambda: make_worker(self.run, self.carriers, self.words, file, name))
+
+    def capture_stopped(self) -> Refusal | None:
+        """Return the raise that certainly stops a runner that lists its batch sizes, or None."""
+        return self._stop(lambda: capture_sizes(self.run, self.carriers, self.words))
+
+    def _stop(self, question: Callable[[], object]) -> Refusal | None:
+        failed: list[Raised] = []
+
+        def asked() -> object:
+            try:
+                return question()
+            except Raised as raised:
+                failed.append(raised)
+                raise
+
+        self._ask(asked)
+        return refusal_of(failed[0]) if failed else None
 
     def request_pool(self) -> Fact:
         """Return how many requests a data-parallel worker holds."""

@@ -48,11 +48,7 @@ class Exporter:
         env = sorted(name for name in machine.environment.slots)
         refusals = [_refusal(stop) for stop in machine.stops]
         if failed is not None:
-            certain = Stop(
-                failed.kind, failed.message, failed.file, failed.line, failed.end_line,
-                failed.tests[-4:], (),
-            )  # fmt: skip
-            refusals.insert(0, _refusal(certain, certain=True))
+            refusals.insert(0, refusal_of(failed))
         return LaunchFacts(
             facts=facts,
             environment={name: self._fact(machine.environment, name, lost) for name in env},
@@ -149,6 +145,15 @@ def _tests(tests: tuple[Test, ...]) -> tuple[PathTest, ...]:
 def _origin(origin: Origin) -> FactOrigin:
     span = Span(origin.file, origin.line, origin.end_line) if origin.line else None
     return FactOrigin(OriginKind(origin.kind), span, _tests(origin.tests))
+
+
+def refusal_of(failed: Raised) -> Refusal:
+    """Return a raise that nothing catches as a certain refusal."""
+    stop = Stop(
+        failed.kind, failed.message, failed.file, failed.line, failed.end_line,
+        failed.tests[-4:], (),
+    )  # fmt: skip
+    return _refusal(stop, certain=True)
 
 
 def _refusal(stop: Stop, *, certain: bool = False) -> Refusal:

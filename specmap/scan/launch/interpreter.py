@@ -54,7 +54,8 @@ def interpreter(library: Library, inputs: Inputs, vocabulary: Vocabulary) -> Int
         words.stash,
         words.bag_modules,
     )
-    calls = Calls(machine, tables.replaced, outside.call, words.registries)
+    own = (*words.registries, *(name.rpartition(".")[0] for name in words.capture))
+    calls = Calls(machine, tables.replaced, outside.call, own)
     Expressions(machine, builtins.find)
     Statements(machine, library, builtins.find, words.ignored)
     return Interpreter(machine, loader, calls, tables, builtins)

@@ -126,6 +126,8 @@ class Machine:
         # Whether the settings are derived and a started server is asked about.
         self.in_service = False
         self.blank: dict[str, tuple[str, ...]] = {}
+        # While a worker is made: the modules whose functions are run. All others only do.
+        self.within: tuple[str, ...] = ()
         self.bare: tuple[str, ...] = ()
         self.reads: list[str] | None = None
         self.capacity: object = Unknown(("KV cache capacity",))
@@ -238,6 +240,8 @@ class Machine:
                 queue.append(value.value)
             if not isinstance(value, Box | Instance) or id(value) in seen:
                 continue
+            if self.within and value is self.record:
+                continue  # what was derived is what a started server has
             seen.add(id(value))
             for slot, old in list(value.slots.items()):
                 queue += old.values() if isinstance(old, dict) else [old]
