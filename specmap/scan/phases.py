@@ -8,16 +8,11 @@ from dataclasses import dataclass, field
 from specmap.codemap.condition import (
     FALSE,
     TRUE,
-    Atom,
-    AtomKind,
     Condition,
     all_of,
     any_of,
     atoms_of,
-    leaf,
-    negate,
     simplify,
-    substitute,
 )
 from specmap.codemap.graph import Arm, Phase, Sink
 from specmap.codemap.source import Span
@@ -273,17 +268,10 @@ class Phases:
 
     def contradicts(self, condition: Condition) -> bool:
         """Whether a condition cannot hold where this worker runs."""
-        meant = substitute(condition, self._follows)
+        meant = self._resolver.settled(condition)
         if set(atoms_of(self._given)).isdisjoint(atoms_of(meant)):
             return False
         return simplify(all_of(self._given, meant)) == FALSE
-
-    def _follows(self, atom: Atom) -> Condition | None:
-        text = self._resolver.vocabulary.follows.get(atom.text)
-        if text is None:
-            return None
-        settled = leaf(text.removeprefix("not "), AtomKind.LAUNCH)
-        return negate(settled) if text.startswith("not ") else settled
 
     def _holder(self, hit: Hit, pivot: FunctionInfo) -> FunctionInfo:
         """The worker's (or its draft worker's) own method that runs the phase."""

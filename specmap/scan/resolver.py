@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from specmap.codemap.condition import AtomKind, Condition
+from specmap.codemap.condition import Atom, AtomKind, Condition, leaf, negate, substitute
 from specmap.scan.access import Access
 from specmap.scan.attributes import Attributes
 from specmap.scan.calls import Calls
@@ -103,6 +103,17 @@ class Resolver:
     def condition(self, path: Path) -> Condition:
         """Return the conjunction of the tests on a path."""
         return self.truths.condition(path)
+
+    def settled(self, condition: Condition) -> Condition:
+        """Return a condition in the tests that settle its own where a worker runs."""
+        return substitute(condition, self._follows)
+
+    def _follows(self, atom: Atom) -> Condition | None:
+        text = self.vocabulary.follows.get(atom.text)
+        if text is None:
+            return None
+        settled = leaf(text.removeprefix("not "), AtomKind.LAUNCH)
+        return negate(settled) if text.startswith("not ") else settled
 
     def pick(self, arms: Arms, index: tuple[int | None, ...]) -> Arms:
         """Take arms apart by tuple positions."""

@@ -18,12 +18,14 @@ from specmap.codemap.condition import (
     Leaf,
     all_of,
     any_of,
+    negate,
     simplify,
 )
 from specmap.codemap.graph import Factory
 from specmap.codemap.source import Span
 from specmap.scan.guards import Bound, Path
 from specmap.scan.module import ClassInfo, FunctionInfo, last_name
+from specmap.scan.registry import registered
 from specmap.scan.resolver import Resolver
 from specmap.scan.values import (
     Arm,
@@ -37,6 +39,9 @@ from specmap.scan.values import (
     Table,
     Value,
 )
+
+# Of a class that no call registers under a name.
+_UNKNOWN_NAME = Leaf(Atom("registered for the speculative algorithm", AtomKind.UNKNOWN))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,22 +135,28 @@ class WorkerFinder:
         return sorted(found.values(), key=lambda d: d.instance.cls.id)
 
     def _registered(self) -> dict[ClassInfo, Driven]:
-        """The workers of a registry whose choice cannot be read from the source.
+        """The workers of a registry, which the scheduler asks for by the algorithm's name.
 
         The scheduler's call still shows what it passes: a class of the speculative folder
         with an entry whose constructor takes the target worker by that name can be meant.
         """
         found: dict[ClassInfo, Driven] = {}
+        chosen = registered(self._resolver)
+        modules = self._resolver.tree.modules_under(self._resolver.vocabulary.speculative)
         for scheduler in self.schedulers:
             for origin, names in self._builds(scheduler):
-                for module in self._resolver.tree.modules_under(
-                    self._resolver.vocabulary.speculative
-                ):
-                    for cls in module.classes.values():
-                        driven = self._candidate(cls, names, scheduler, origin)
-                        if driven is not None:
-                            found.setdefault(cls, driven)
+                for cls in (cls for module in modules for cls in module.classes.values()):
+                    driven = self._candidate(cls, names, scheduler, origin)
+                    if driven is not None:
+                        when = chosen.get(cls, [_UNKNOWN_NAME])
+                        driven.conditions = [all_of(one, *self._drives_no_other()) for one in when]
+                        found.setdefault(cls, driven)
         return found
+
+    def _drives_no_other(self) -> set[Condition]:
+        """The tests by which the scheduler drives no object that the source shows."""
+        arms = [arm for site in self.sites for arm in site.receivers]
+        return {negate(arm.condition) for arm in arms if isinstance(arm.value, Instance)}
 
     def _builds(self, scheduler: Instance) -> Iterator[tuple[Origin, set[str]]]:
         """Calls that the scheduler keeps and hands a worker to, with that argument's names."""
@@ -184,8 +195,7 @@ class WorkerFinder:
         if not names & set(init.positions):
             return None
         instance = Instance(cls, f"registry:{cls.id}", scheduler, origin, "registry")
-        chosen = Leaf(Atom("registered for the speculative algorithm", AtomKind.UNKNOWN))
-        return Driven(instance, entry, [chosen], list(self.sites))
+        return Driven(instance, entry, [], list(self.sites))
 
     def _is_worker(self, instance: Instance) -> bool:
         """Whether the constructor was handed another object with an entry method."""

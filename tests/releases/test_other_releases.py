@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pytest
 
+from specmap.codemap.condition import Condition, atoms_of, evaluate
 from specmap.codemap.graph import Flag
 from specmap.codemap.source import qualname_of
 from tests.releases.lookup import (
@@ -306,5 +307,28 @@ def test_workers_of_a_registry(release: str) -> None:
     ``register_speculative_algorithm("NGRAM", worker_cls=_create_ngram_worker, ...)``; the
     scheduler only calls ``self.spec_algorithm.create_draft_worker(**draft_worker_kwargs)``
     (scheduler.py:347)."""
-    names = {worker.name for worker in map_of(release).workers if worker.reachable}
-    assert {"EAGLEWorker", "EAGLEWorkerV2", "StandaloneWorker", "NGRAMWorker"} <= names
+    found = {w.name: w.selected_when for w in map_of(release).workers if w.reachable}
+    algorithms = ("EAGLE", "EAGLE3", "STANDALONE", "NGRAM")
+    chosen = {
+        name: [a for a in algorithms if _holds(when, a)] for name, when in sorted(found.items())
+    }
+    assert chosen == {
+        "EAGLEWorker": ["EAGLE", "EAGLE3"],
+        "EAGLEWorkerV2": ["EAGLE", "EAGLE3"],
+        "NGRAMWorker": ["NGRAM"],
+        "StandaloneWorker": ["STANDALONE"],
+    }
+    # 266: if enable_overlap: return EAGLEWorkerV2(**kwargs)
+    overlap = "server_args.disable_overlap_schedule"
+    asks = {name for name, when in found.items() if overlap in {a.text for a in atoms_of(when)}}
+    assert asks == {"EAGLEWorker", "EAGLEWorkerV2"}
+
+
+def _holds(condition: Condition, algorithm: str) -> bool:
+    """Whether a worker can be the one of an algorithm."""
+    known = {
+        atom.text: atom.text.endswith(f"== {algorithm!r}")
+        for atom in atoms_of(condition)
+        if " == " in atom.text
+    }
+    return evaluate(condition, known) is not False
