@@ -140,6 +140,10 @@ class Executor:
             found: dict[str, tuple[str, str | None]] = {}
             collect_import(self.frame.module, node, found)
             env = {**env, **{name: Imported(*target) for name, target in found.items()}}
+        elif isinstance(node, ast.Global):
+            above = Scope(Frame(None, self.frame.module))
+            names = {name: ast.copy_location(ast.Name(name), node) for name in node.names}
+            env = {**env, **{name: Bound(read, above) for name, read in names.items()}}
         elif isinstance(node, ast.Break | ast.Continue):
             if self._left_loop:
                 self._left_loop[-1].append((env, path))

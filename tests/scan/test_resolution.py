@@ -133,6 +133,12 @@ def test_a_global_that_a_function_sets_stays_open(tmp_path: Path) -> None:
     assert truth(tmp_path, source, "flag") == "flag"
 
 
+def test_a_global_that_is_filled_on_first_use_is_there_after(tmp_path: Path) -> None:
+    fills = ("global kinds", "if kinds is None:", "    kinds = (Thing, None)", "kind, _ = kinds")
+    source = "kinds = None\n" + method("kind", *fills)
+    assert truth(tmp_path, source, "kind") == "always"
+
+
 def test_a_store_from_outside_counts(tmp_path: Path) -> None:
     source = attribute("self.x", "def __init__(self): self.x = False")
     owner = (
