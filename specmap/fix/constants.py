@@ -24,7 +24,7 @@ class Stored:
 
 
 class Constants:
-    """Looks for names that the files of a tree store once.
+    """Looks for names that the files of a tree store once; each is looked for once.
 
     ``module`` returns the syntax tree of a file.
     """
@@ -32,13 +32,21 @@ class Constants:
     def __init__(self, tree: Tree, module: Callable[[str], ast.Module]) -> None:
         self._tree = tree
         self._module = module
+        self._known: dict[tuple[str, str], Stored | None] = {}
+        self._imported: dict[str, dict[str, set[tuple[str, str]]]] = {}
+        self._files = frozenset(tree.files)
 
     def of_module(self, symbol: str, function: ast.FunctionDef | None, name: str) -> Stored | None:
         """Return what a module's name holds as a function reads it, if that is a constant."""
         own = function is not None and any(_binds(node, name) for node in ast.walk(function))
         if own or not symbol:
             return None
-        file, name = self.defined(file_of(symbol), name)
+        place = self.defined(file_of(symbol), name)
+        if place not in self._known:
+            self._known[place] = self._of_module(*place)
+        return self._known[place]
+
+    def _of_module(self, file: str, name: str) -> Stored | None:
         module = self._module(file)
         if any(isinstance(n, ast.Global) and name in n.names for n in ast.walk(module)):
             return None
@@ -52,7 +60,13 @@ class Constants:
 
         A value that is no literal counts where the object stores it as it is made.
         """
-        file = file_of(symbol)
+        kind = symbol.rpartition(".")[0]
+        if (kind, name) not in self._known:
+            self._known[kind, name] = self._of_object(kind, owner, name)
+        return self._known[kind, name]
+
+    def _of_object(self, kind: str, owner: ast.ClassDef, name: str) -> Stored | None:
+        file = file_of(kind)
         if not re.search(rf"\b{name}\b[^=\n]*=", self._tree.text(file)):
             return None
         stores = [
@@ -61,15 +75,16 @@ class Constants:
             for n in ast.walk(d)
             if isinstance(n, ast.Assign | ast.AnnAssign) and f"self.{name}" in _targets(n)
         ]
+        own = None if stores else _only(owner.body, name)
+        if len(stores) > 1 or (not stores and own is None):
+            return None
         outside = self._stores(rf"\w\.{name}(: *[\w.\[\]| ]+)? *[-+|&]?=[^=]")
-        kind = symbol.rpartition(".")[0]
         if len(stores) == outside == 1:
             holder, value = stores[0]
             made = value is not None and (holder == "__init__" or isinstance(value, ast.Constant))
             return Stored(value, f"{kind}.{holder}") if made and value is not None else None
         inside = self._stores(rf"^ +{name}(: *[\w.\[\]| ]+)? *=[^=]")
-        value = _only(owner.body, name) if (outside, inside) == (0, 1) else None
-        return None if value is None else Stored(value, kind)
+        return Stored(own, kind) if own is not None and (outside, inside) == (0, 1) else None
 
     def function(self, symbol: str, name: str) -> tuple[str, ast.FunctionDef] | None:
         """Return the function of a module that a name means in the file of a symbol."""
@@ -82,18 +97,23 @@ class Constants:
     def defined(self, file: str, name: str) -> tuple[str, str]:
         """Return the file that defines a name of a module, and its name there."""
         for _ in range(_HOPS):
-            imports = [n for n in ast.walk(self._module(file)) if isinstance(n, ast.ImportFrom)]
-            found = [
-                (node.module, alias.name)
-                for node in imports
-                for alias in node.names
-                if node.module and not node.level and (alias.asname or alias.name) == name
-            ]
-            other = f"{(found[0][0] or '').replace('.', '/')}.py" if len(set(found)) == 1 else ""
-            if other not in self._tree.files:
+            found = self._imports(file).get(name, set())
+            other = min(found, default=("", ""))
+            if len(found) != 1 or other[0] not in self._files:
                 break
-            file, name = other, found[0][1]
+            file, name = other
         return file, name
+
+    def _imports(self, file: str) -> dict[str, set[tuple[str, str]]]:
+        """What each name that a file imports is, and in which file."""
+        if file not in self._imported:
+            known = self._imported[file] = {}
+            for node in ast.walk(self._module(file)):
+                if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                    for alias in node.names:
+                        place = (f"{node.module.replace('.', '/')}.py", alias.name)
+                        known.setdefault(alias.asname or alias.name, set()).add(place)
+        return self._imported[file]
 
     def _stores(self, pattern: str) -> int:
         """How often a store stands in the files of the tree."""

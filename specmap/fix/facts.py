@@ -11,13 +11,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 
+from specmap.codemap.condition import Atom
 from specmap.codemap.source import Span, file_of, symbol_id
 from specmap.fix import capture
 from specmap.fix.constants import Constants, is_property
 from specmap.fix.enums import methods_of
 from specmap.fix.numbers import Numbers
 from specmap.fix.returned import returned
-from specmap.fix.scope import DEPTH, Scope, deeper, definitions, is_none, is_self, parameters
+from specmap.fix.scope import DEPTH, Scope, asked, deeper, definitions, is_none, is_self, parameters
 from specmap.fix.tree import Tree
 
 
@@ -41,7 +42,10 @@ class Facts:
         self._numbers = Numbers(dict(tree.names.pairs("numbers")), self._value)
         self.says = frozenset(tree.names.lists["says"])
         self._modules: dict[str, ast.Module] = {}
-        self._constants = Constants(tree, self._module)
+        self._atoms: dict[Atom, bool | None] = {}
+        kept = tree.kept.get("constants")
+        self._constants = kept if isinstance(kept, Constants) else Constants(tree, self._module)
+        tree.kept["constants"] = self._constants
 
     @cached_property
     def mode_methods(self) -> Mapping[str, frozenset[str]]:
@@ -99,6 +103,12 @@ class Facts:
         except (SyntaxError, ValueError):
             return None
         return self._truth(node, scope or Scope())
+
+    def of_atom(self, atom: Atom) -> bool | None:
+        """Return the truth of a test of the map where it stands, worked out once."""
+        if atom not in self._atoms:
+            self._atoms[atom] = self.truth(atom.text, self.scope_at(atom.span))
+        return self._atoms[atom]
 
     def excludes(self, test: str, scope: Scope) -> bool:
         """Tell whether a test, or what it returns where it is a function, is false for verify."""
@@ -296,8 +306,9 @@ class Facts:
             bound = scope.binding(function.id)
             if bound is not None:
                 return self._truth(asked(bound), deeper(scope))
-            if function.id in frozenset().union(*self._names.platform_tests.values()):
-                return self._on_platform(function.id)
+            platforms = self._names.platform_tests
+            if any(function.id in calls for calls in platforms.values()):
+                return function.id in platforms.get(self.tree.codemap.platform, frozenset())
         if not isinstance(function, ast.Attribute):
             return self._method(function, node, scope)
         receiver = function.value
@@ -308,11 +319,6 @@ class Facts:
         if named in self._names.launch_words.algorithm_names and not node.args:
             return self._about_algorithm(function.attr)
         return self._method(function, node, scope)
-
-    def _on_platform(self, name: str) -> bool:
-        """What a test of the platform says on the map's own."""
-        tests = self._names.platform_tests
-        return name in tests.get(self.tree.codemap.platform, frozenset())
 
     def _about_algorithm(self, method: str) -> bool | None:
         """What a method says of every algorithm but the one that means none."""
@@ -387,10 +393,3 @@ class Facts:
             except (SyntaxError, ValueError):
                 self._modules[file] = ast.Module([], [])
         return self._modules[file]
-
-
-def asked(bound: ast.expr) -> ast.expr:
-    """Return the call of what a name is bound to: a method, or one of two."""
-    if isinstance(bound, ast.IfExp):
-        return ast.IfExp(bound.test, asked(bound.body), asked(bound.orelse))
-    return ast.Call(bound, [], [])

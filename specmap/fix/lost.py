@@ -57,7 +57,7 @@ def verifying(tree: Tree) -> Iterator[tuple[Worker, Phase]]:
 
 def never(condition: Condition, facts: Facts) -> bool:
     """Tell whether a condition is false for every verify batch."""
-    truths = {a.text: facts.truth(a.text, facts.scope_at(a.span)) for a in atoms_of(condition)}
+    truths = {a.text: facts.of_atom(a) for a in atoms_of(condition)}
     known = {text: value for text, value in truths.items() if value is not None}
     return evaluate(condition, known) is False
 

@@ -74,3 +74,10 @@ def is_self(node: ast.expr) -> bool:
 def is_none(node: ast.expr) -> bool:
     """Tell whether an expression is ``None``."""
     return isinstance(node, ast.Constant) and node.value is None
+
+
+def asked(bound: ast.expr) -> ast.expr:
+    """Return the call of what a name is bound to: a method, or one of two."""
+    if isinstance(bound, ast.IfExp):
+        return ast.IfExp(bound.test, asked(bound.body), asked(bound.orelse))
+    return ast.Call(bound, [], [])

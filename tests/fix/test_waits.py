@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from specmap.fix.apply import applied
-from specmap.fix.catalogue import pinned, request_loop
+from specmap.fix.catalogue import packed, pinned, request_loop
+from specmap.fix.dtypes import dtype_of
+from specmap.fix.facts import facts_of
 from specmap.fix.names import load_names
 from specmap.fix.tree import Tree
 from tests.fix.forks import whole
@@ -124,3 +126,66 @@ def test_lengths_that_may_be_on_the_device_are_refused(
 
 def test_another_loop_is_not_meant(tmp_path: Path) -> None:
     assert shifts(tmp_path / "t", LOOP.replace("input_ids[1:]", "input_ids[:-1]")) == []
+
+
+MADE = (
+    "        first = torch.empty(4, dtype=torch.int32, device=batch.seq_lens.device)\n"
+    "        second = torch.full((4,), -1, dtype=torch.int32, device=batch.seq_lens.device)\n"
+)
+READ = "        one = first.tolist()\n        other = second.tolist()\n"
+FUNCTIONS = (
+    "def filled(into, beside):\n    fill(into, beside)\n    return into, beside\n\n\n"
+    "def made(like):\n    fresh = torch.full((4,), -1, dtype=torch.int32)\n"
+    "    fresh[:2] = like\n    return fresh\n\n\n"
+    "def wide(like):\n    return torch.full((4,), -1, dtype=torch.int64)\n\n\n"
+)
+
+
+def dtypes(folder: Path, between: str) -> list[str]:
+    """The dtypes of two names in verify, with code between where they are made and read."""
+    whole(folder)
+    edit(
+        folder, VERIFY, (LAST_LINE, f"{MADE}{between}{LAST_LINE}"),
+        ("class EagleVerify", f"{FUNCTIONS}class EagleVerify"),
+    )  # fmt: skip
+    tree = Tree(folder, scan(folder), load_names())
+    facts = facts_of(tree)
+    symbol = next(f.id for f in tree.codemap.functions if f.id.startswith(f"{VERIFY}::"))
+    return [dtype_of(name, facts.scope(symbol), facts) for name in ("first", "second")]
+
+
+def test_two_lists_in_a_row_come_with_one_copy(tmp_path: Path) -> None:
+    folder = whole(tmp_path / "t")
+    edit(
+        folder, VERIFY, (LAST_LINE, f"{MADE}{READ}{LAST_LINE}"),
+        ("from sglang.srt.managers.utils", "import torch\nfrom sglang.srt.managers.utils"),
+    )  # fmt: skip
+    assert [p.refused for p in packed.find(Tree(folder, scan(folder), load_names()))] == [""]
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        "        first, second = filled(into=first, beside=second)\n",
+        "        if batch.reqs:\n            first = made(first)\n",
+        "        first = first[first != 0]\n",
+    ],
+)
+def test_a_name_has_the_dtype_of_all_that_is_stored_under_it(between: str, tmp_path: Path) -> None:
+    assert dtypes(tmp_path / "t", between) == ["torch.int32", "torch.int32"]
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        "        first = wide(first)\n",
+        "        first, other = filled(wide(first), second)\n",
+        "        first, other = elsewhere(first, second)\n",
+        "        for first in batch.rows:\n            pass\n",
+        "        first += batch.seq_lens\n",
+        "        first = torch.empty(4, dtype=batch.dtype)\n",
+        "        first = batch.seq_lens\n",
+    ],
+)
+def test_a_name_that_may_hold_another_dtype_has_none(between: str, tmp_path: Path) -> None:
+    assert dtypes(tmp_path / "t", between) == ["", "torch.int32"]

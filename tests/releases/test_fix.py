@@ -164,6 +164,14 @@ def test_the_test_of_top_p_is_upstreams_statement_of_0_5_10() -> None:
     assert statement not in tree_of("0.5.9").text(INFO)
 
 
+@pytest.mark.parametrize(("file", "line"), [(INFO, 424), (NGRAM, 160)])
+def test_lists_of_0_5_12_have_one_dtype_through_what_verify_calls(file: str, line: int) -> None:
+    """Each tensor is made as ``torch.int32``, and goes through a kernel that returns it."""
+    proposal = at("0.5.12", "SPF201", file, line)
+    assert proposal.refused == ""
+    assert "packed_tolist" in proposal.changes[0].text
+
+
 def test_a_tensor_is_compared_with_none() -> None:
     proposal = at("0.5.9", "SPF206", NGRAM, 202)
     after = applied(tree_of("0.5.9").text(NGRAM), proposal.changes, NGRAM)

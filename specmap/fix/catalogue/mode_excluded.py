@@ -51,7 +51,10 @@ def find(tree: Tree) -> Iterator[Proposal]:
                 seen.add(method)
                 yield from _tested(tree, facts, place, node, method, workers)
             elif isinstance(node, cst.Call):
-                yield from _mapped(tree, facts, place, node, workers)
+                for proposal in _mapped(tree, facts, place, node, workers):
+                    if proposal.what not in seen:
+                        seen.add(proposal.what)
+                        yield proposal
 
 
 def _excluding(

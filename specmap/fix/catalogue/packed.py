@@ -10,8 +10,8 @@
     accept_index_cpu, predict_cpu = packed_tolist(accept_index, predict)
 
 Preconditions: both wait for the device; they stand one after the other; the second does not read
-what the first stores; the source says that both tensors have the same dtype. The helper is
-written into the file. Proof: old and new code agree on random inputs; the emulated device counts
+what the first stores; all that the source stores under both names has the same dtype. The helper
+is written into the file. Proof: old and new code agree on random inputs; the emulated device counts
 fewer waits.
 """
 
@@ -20,12 +20,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-import libcst as cst
-
 from specmap.codemap.remedy import Change, Layer, Obligation, Proposal, Rewrite, Safety
 from specmap.codemap.source import Span
+from specmap.fix.dtypes import dtype_of
+from specmap.fix.facts import Facts, facts_of
 from specmap.fix.sites import Wait, block_of, reads, receiver, waits
-from specmap.fix.tree import Tree, assigned, walk
+from specmap.fix.tree import Tree, assigned
 
 _OBLIGATION = Obligation(
     setup="kept = {'dtype': torch.int32, 'device': device}\n"
@@ -47,14 +47,16 @@ def find(tree: Tree) -> Iterator[Proposal]:
         block = block_of(first.function, first.statement)
         position = next((i for i, s in enumerate(block) if s is first.statement), -1)
         if position + 1 < len(block) and block[position + 1] is second.statement:
-            yield from _packed(first, second)
+            yield from _packed(first, second, facts_of(tree))
 
 
-def _packed(first: Wait, second: Wait) -> Iterator[Proposal]:
+def _packed(first: Wait, second: Wait, facts: Facts) -> Iterator[Proposal]:
     one, two = (assigned(w.statement) if w.statement else None for w in (first, second))
     if one is None or two is None or one[1] is not first.node or two[1] is not second.node:
         return
-    dtypes = [_dtype(w) for w in (first, second)]
+    source, scope = first.source, facts.scope(first.sync.holder)
+    texts = [source.flat(r) for w in (first, second) if (r := receiver(w.node)) is not None]
+    dtypes = [dtype_of(text, scope, facts) for text in texts]
     refused = ""
     if one[0] in reads(second.node):
         refused = f"the second reads {one[0]}"
@@ -62,8 +64,6 @@ def _packed(first: Wait, second: Wait) -> Iterator[Proposal]:
         refused = "the source does not say that both have the same dtype"
     elif dtypes[0] != dtypes[1]:
         refused = f"they have different dtypes, {dtypes[0]} and {dtypes[1]}"
-    source = first.source
-    texts = [source.flat(r) for w in (first, second) if (r := receiver(w.node)) is not None]
     start = source.extent(first.statement or first.node)[0]
     end = source.extent(second.node)[1]
     code = f"{one[0]}, {two[0]} = packed_tolist({', '.join(texts)})"
@@ -77,21 +77,6 @@ def _packed(first: Wait, second: Wait) -> Iterator[Proposal]:
         refused,
         helper="packed_tolist",
     )
-
-
-def _dtype(wait: Wait) -> str:
-    """The dtype of the tensor, where its one binding in the function names it."""
-    tensor = receiver(wait.node)
-    made = [
-        n.value for n in walk(wait.function.body)
-        if isinstance(n, cst.Assign) and tensor is not None
-        and wait.source.flat(n.targets[0].target) == wait.source.flat(tensor)
-    ]  # fmt: skip
-    keywords = [
-        wait.source.flat(a.value) for value in made if isinstance(value, cst.Call)
-        for a in value.args if a.keyword is not None and a.keyword.value == "dtype"
-    ]  # fmt: skip
-    return keywords[0] if len(made) == len(keywords) == 1 else ""
 
 
 REWRITE = Rewrite(
