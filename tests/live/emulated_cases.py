@@ -39,6 +39,7 @@ def made(seed: int) -> State:
     device.h, device.cn = torch.tensor([1.0, 2.0, 3.0]) + seed, torch.tensor(2 + seed)
     device.ci = torch.tensor([seed, seed + 1])
     crossings(lambda: setattr(device, "pin", torch.empty(8, pin_memory=True)))
+    crossings(lambda: setattr(device, "ones", torch.ones(8, pin_memory=True)))
     return device
 
 
@@ -199,6 +200,9 @@ DOCUMENTED: dict[str, Case] = {
     "copy to pinned, no wait": Case(_to_pinned, "async-copy", "equal"),
     "copy to pinned, waiting": Case(_to_pinned_waiting, SYNC, "refused"),
     "copy to pageable, no wait": Case(_to_pageable, PAGEABLE, "refused"),
+    "copy from pinned": Case(
+        lambda s: s.x + s.ones.to("cuda", non_blocking=True), "async-copy", "equal"
+    ),
     "to(cpu) without a wait": Case(
         lambda s: (s.x.to("cpu", non_blocking=True), s.x + 1)[1], "async-copy", "equal"
     ),
@@ -235,3 +239,18 @@ DOCUMENTED: dict[str, Case] = {
         lambda s: torch.where(s.m, s.x, torch.tensor(float(s.k))), "host-scalar", "stale"
     ),
 }
+
+GPU_ONLY = {
+    "sync()": "synchronize()",
+    "event.synchronize": "event.synchronize",
+    "event.query": "event.query",
+    "fork no join": "streams",
+    "side stream no fork": "streams",
+    "fork+join": "streams",
+    "d2h async pinned (out buf)": "copy to pinned, no wait",
+    "h2d async pinned static": "copy from pinned",
+    "d2h async unpinned": "to(cpu) without a wait",
+    "empty_cache": "empty_cache",
+}
+"""The reference's ten cases that only a GPU can show: the case of the same, or the word by which
+the emulator's page says that it is not modelled."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from specmap.fix.emulator import crossings, replayed
 from tests.live import emulated_cases
-from tests.live.emulated_cases import DOCUMENTED, REFERENCE, Case, made, updated
+from tests.live.emulated_cases import DOCUMENTED, GPU_ONLY, REFERENCE, Case, made, updated
 from tests.live.environment import packages_of
 
 pytestmark = pytest.mark.live
@@ -28,7 +29,16 @@ def torch_of_a_live_environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[Non
 
 def test_the_table_is_whole() -> None:
     assert len(REFERENCE) == 41
+    assert len(GPU_ONLY) == 10
     assert len(CASES) == len(REFERENCE) + len(DOCUMENTED) >= 61
+
+
+@pytest.mark.parametrize("name", GPU_ONLY)
+def test_what_only_a_gpu_can_show_is_modelled_or_declared_outside(name: str) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "fix.md").read_text("utf-8")
+    outside = page.partition("Not modelled:")[2].partition(".\n")[0].partition(". ")[0]
+    assert outside
+    assert GPU_ONLY[name] in CASES or GPU_ONLY[name] in outside
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=list(CASES))
