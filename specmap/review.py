@@ -227,6 +227,9 @@ def _since(
         names = _told_apart((was.target, report.target), (tree.checkout.root, now.root))
         before = Before(known_of(replace(was, findings=was.new)), renames, _held(old))
         report = accept(report, before, f"in {names[0]}", _held(now.codemap))
+        # What stands in a file that could not be read is not gone.
+        if now.codemap.partial:
+            report = replace(report, gone=())
         report = _with_losses(report, now, replace(now, codemap=old, source=source), renames)
     crashes = tuple(dict.fromkeys((*report.crashes, *was.crashes)))
     return replace(report, target=names[1], base=names[0], crashes=crashes)

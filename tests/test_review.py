@@ -177,6 +177,14 @@ def test_paths_begin_at_the_top_of_the_repository(fork: Path) -> None:
     assert review(target="python/sglang").prefix == "python"
 
 
+def test_what_stands_in_a_file_that_cannot_be_read_is_not_gone(fork: Path) -> None:
+    path = fork / "python" / VERIFY
+    path.write_text(f"<<<<<<< HEAD\n{path.read_text('utf-8')}", "utf-8")
+    found = review(base="HEAD")
+    assert VERIFY in found.unread
+    assert (new(found), found.report.gone) == ([], ())
+
+
 def test_a_baseline_accepts_what_it_lists(fork: Path) -> None:
     written = review(update_baseline=True, baseline=fork / "known.json")
     assert (new(written), written.written) == ([], fork / "known.json")

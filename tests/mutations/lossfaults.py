@@ -37,7 +37,13 @@ def asked_for_less(release: Release, rng: random.Random) -> Iterator[Mutant]:
     for decision in _of_verify(release, "route"):
         node = release.function(decision.holder)
         batch = _batch(node) if node is not None else ""
-        if batch and "can_run" in decision.text:
+        # A later one of the function chooses among what is left without a graph.
+        first = all(
+            other.span >= decision.span
+            for other in release.codemap.decisions
+            if other.kind == "route" and other.holder == decision.holder
+        )
+        if batch and first and "can_run" in decision.text:
             code = f"({decision.text}) and not {_REFUSED.format(batch)}"
             edit = Edit("expression", decision.span.line, decision.text, code)
             yield Mutant("SPM113", decision.span.file, (edit,), "", f"not {_REFUSED.format(batch)}")
