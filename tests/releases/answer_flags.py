@@ -32,8 +32,9 @@ def flag_differences(fact: Fact, code_map: CodeMap) -> Iterator[str]:
     if flag.status not in accepted:
         yield f"status: expected {accepted}, found {str(flag.status)!r}"
     yield from unequal("phase", expect["phase"], str(flag.phase))
-    if "value" in expect:
-        yield from unequal("value", expect["value"], flag.value)
+    for key in ("value", "decides"):
+        if key in expect:
+            yield from unequal(key, expect[key], getattr(flag, key))
     yield from _flag_guard_differences(fact, flag)
     for key in ("source_line", "result_line", "result_source_line"):
         if key in expect:
