@@ -321,6 +321,16 @@ class Module:
         return found
 
     @cached_property
+    def patches(self) -> dict[str, list[tuple[ast.Attribute, ast.expr]]]:
+        """Attributes that the top level of the module stores to, with what it stores."""
+        found: dict[str, list[tuple[ast.Attribute, ast.expr]]] = defaultdict(list)
+        for node in (n for n in self.tree.body if isinstance(n, ast.Assign)):
+            for target in node.targets:
+                if isinstance(target, ast.Attribute):
+                    found[target.attr].append((target, node.value))
+        return found
+
+    @cached_property
     def calls(self) -> dict[str, list[tuple[ast.Call, FunctionInfo]]]:
         """Calls by the last part of the called name, with their enclosing function."""
         found: dict[str, list[tuple[ast.Call, FunctionInfo]]] = defaultdict(list)

@@ -15,7 +15,7 @@ from specmap.scan.guards import Execution, Path
 from specmap.scan.index import Tree
 from specmap.scan.members import Members
 from specmap.scan.memo import Memo
-from specmap.scan.module import ClassInfo, FunctionInfo, last_name
+from specmap.scan.module import ClassInfo, FunctionInfo, Module, last_name
 from specmap.scan.names import Names
 from specmap.scan.parameters import Parameters
 from specmap.scan.truths import Truths, strongest
@@ -82,6 +82,7 @@ class Resolver:
         self._fact_keys: dict[object, object] = {}
         self._kinds: dict[ast.expr, AtomKind] = {}
         self._outside: dict[str, list[FunctionInfo]] = {}
+        self._patches: dict[str, list[tuple[Module, ast.Attribute, ast.expr]]] = {}
         self._true_tests = vocabulary.platform_tests.get(platform, frozenset())
         self._all_tests = frozenset().union(*vocabulary.platform_tests.values())
 
@@ -147,6 +148,16 @@ class Resolver:
                 found += module.outside_stores.get(attribute, [])
             self._outside[attribute] = found
         return self._outside[attribute]
+
+    def patches(self, attribute: str) -> list[tuple[Module, ast.Attribute, ast.expr]]:
+        """Return the stores to ``<something>.attribute`` at the top level of modules."""
+        if attribute not in self._patches:
+            self._patches[attribute] = [
+                (module, *patch)
+                for module in self.tree.modules_storing(attribute, self.vocabulary.scope)
+                for patch in module.patches.get(attribute, ())
+            ]
+        return self._patches[attribute]
 
     def constructor_calls(self, cls: ClassInfo) -> list[tuple[ast.Call, FunctionInfo]]:
         """Return the calls in the scope that are written ``ClassName(...)``."""

@@ -167,8 +167,24 @@ class Types:
             line = self.mro(cls)
             if after is not None and after in line:
                 line = line[line.index(after) + 1 :]
-            self._methods[key] = next((c.methods[name] for c in line if name in c.methods), None)
+            self._methods[key] = self._patched(line, name)
         return self._methods[key]
+
+    def _patched(self, line: list[ClassInfo], name: str) -> FunctionInfo | None:
+        """Return a method as the modules leave it: ``Class.name = function`` replaces it."""
+        stores = self._resolver.patches(name)
+        for cls in line:
+            for module, target, value in stores:
+                if last_name(target.value) != cls.name:
+                    continue
+                scope = Scope(Frame(None, module))
+                if ClassRef(cls) in {a.value for a in self._resolver.evaluate(target.value, scope)}:
+                    found = [arm.value for arm in self._resolver.evaluate(value, scope)]
+                    one = found[0] if len(found) == 1 else None
+                    return one.function if isinstance(one, FunctionRef) else None
+            if name in cls.methods:
+                return cls.methods[name]
+        return None
 
     def is_enum(self, cls: ClassInfo) -> bool:
         """Whether a base of the class is one of the standard library's enums."""

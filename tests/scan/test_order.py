@@ -154,3 +154,25 @@ def test_a_runner_that_is_back_or_another_one_is_not(tmp_path: Path, instead: st
     before = graphs(folder)
     edit(folder, VERIFY, (PASS, instead), ("\nclass EagleVerify", TAKEN_AWAY))
     assert graphs(folder)["verify"] == before["verify"] != "never"
+
+
+GRAPHS = "sglang/srt/speculative/eagle_graphs.py"
+NEVER = "\n\ndef never(self, forward_batch):\n    return False\n"
+
+
+@pytest.mark.parametrize(
+    ("patch", "left"),
+    [
+        (NEVER + "\nEAGLEDraftCudaGraphRunner.can_run = never\n", "never"),
+        ("\n\nEAGLEDraftCudaGraphRunner.can_run = wrapped(EAGLEDraftCudaGraphRunner)\n", "unknown"),
+        (NEVER + "\nEAGLEDraftCudaGraphRunner.other = never\n", "same"),
+    ],
+)
+def test_a_method_that_a_module_replaces(tmp_path: Path, patch: str, left: str) -> None:
+    folder = plant(tmp_path / "t")
+    before = graphs(folder)
+    edit(folder, GRAPHS, ("\nclass EagleGraphs", patch + "\n\nclass EagleGraphs"))
+    after = graphs(folder)
+    draft = after.pop("draft"), before.pop("draft")
+    assert (draft[0] == "never", draft[0] == draft[1]) == (left == "never", left == "same")
+    assert after == before
