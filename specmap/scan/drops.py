@@ -141,6 +141,8 @@ def _following(function: FunctionNode, statement: ast.stmt) -> list[ast.stmt]:
     """The statements that can run after one: none after a block that ends in a return."""
     parents: dict[int, tuple[ast.AST, list[ast.stmt]]] = {}
     for node in nodes_in(function):
+        if isinstance(node, ast.expr):
+            continue
         for name in ("body", "orelse", "finalbody"):
             block = getattr(node, name, None)
             if isinstance(block, list):

@@ -12,7 +12,7 @@ import re
 import sys
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -22,7 +22,8 @@ from specmap.codemap.source import SourceFile
 from specmap.scan.module import ClassInfo, Module
 from specmap.scan.parse import module_name, parse_module
 
-_CLASS = re.compile(rb"^[ \t]*class[ \t]+(\w+)[ \t]*(?:\(([^:]*?)\))?[ \t]*:", re.M)
+_CLASS = re.compile(rb"[ \t]*class[ \t]+(\w+)[ \t]*(?:\(([^:]*?)\))?[ \t]*:")
+_WORD = b"class"
 _NAME = re.compile(rb"[\w.]+")
 _CALL = re.compile(rb"\b(\w+)\(")
 # ``x.attribute =``, ``x.attribute: T =`` and the places of a tuple target, one a line.
@@ -54,13 +55,12 @@ class Asked:
     def met_in(self, file: str, data: bytes) -> list[str]:
         """Return what of all this a file's bytes hold, in words that can be compared."""
         found: set[str] = set()
-        if b"class " in data:
-            for match in _CLASS.finditer(data):
-                name = match.group(1).decode("ascii", "replace")
-                found |= {f"class {name}"} if name in self.classes else set()
-                for base in _NAME.findall(match.group(2) or b""):
-                    last = base.rpartition(b".")[2].decode("ascii", "replace")
-                    found |= {f"class {name}({last})"} if last in self.bases else set()
+        for match in _class_heads(data):
+            name = match.group(1).decode("ascii", "replace")
+            found |= {f"class {name}"} if name in self.classes else set()
+            for base in _NAME.findall(match.group(2) or b""):
+                last = base.rpartition(b".")[2].decode("ascii", "replace")
+                found |= {f"class {name}({last})"} if last in self.bases else set()
         for (kind, under), words in self.words.items():
             if not file.startswith(under):
                 continue
@@ -70,6 +70,18 @@ class Asked:
                 held = {w.decode("ascii", "replace") for w in _PATTERNS[kind].findall(data)}
                 found |= {f"{kind} {word}" for word in words & held}
         return sorted(found)
+
+
+def _class_heads(data: bytes) -> Iterator[re.Match[bytes]]:
+    """Yield the matches of a class statement's head; most lines are passed over unread."""
+    end, at = 0, data.find(_WORD)
+    while at >= 0:
+        line = data.rfind(b"\n", 0, at) + 1
+        match = _CLASS.match(data, line) if line >= end and not data[line:at].strip() else None
+        if match:
+            yield match
+            end = match.end()
+        at = data.find(_WORD, max(end, at + len(_WORD)))
 
 
 class Tree:
@@ -186,9 +198,7 @@ class Tree:
         defined: dict[str, list[str]] = defaultdict(list)
         for file in self._files:
             data = self.source(file)
-            if b"class " not in data:
-                continue
-            for match in _CLASS.finditer(data):
+            for match in _class_heads(data):
                 defined[match.group(1).decode("ascii", "replace")].append(file)
                 for base in _NAME.findall(match.group(2) or b""):
                     last = base.rpartition(b".")[2].decode("ascii", "replace")

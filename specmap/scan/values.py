@@ -305,7 +305,10 @@ def under(arms: Arms, condition: Condition) -> Arms:
     """Return the arms, each further restricted. Who uses a value takes it to be there."""
     if condition is TRUE or (condition := _present(condition)) is TRUE:
         return arms
-    return tuple(Arm(arm.value, bounded(all_of(condition, arm.condition))) for arm in arms)
+    return tuple(
+        Arm(value, bounded(condition if own is TRUE else all_of(condition, own)))
+        for value, own in arms
+    )
 
 
 def _present(condition: Condition) -> Condition:

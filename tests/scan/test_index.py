@@ -45,3 +45,23 @@ def test_a_linked_folder_is_not_followed(tmp_path: Path) -> None:
     (folder / "again").symlink_to(folder, target_is_directory=True)
     files = Tree(tmp_path, "sglang").files
     assert [file for file in files if file.endswith("eagle_worker.py")] == [WORKER]
+
+
+def test_subclasses_are_found_by_the_head_of_their_class_statement(tmp_path: Path) -> None:
+    plant(tmp_path)
+    (tmp_path / "sglang/srt/speculative/heads.py").write_bytes(
+        b"# a class Decoy(Base): not one\r\n"
+        b"text = 'class Quoted(Base):'\n"
+        b"class\tTabbed(Base):\n"
+        b"    pass\n"
+        b"class Long(  # of a class\n"
+        b"    Mixin,\n"
+        b"    other.Base,\n"
+        b"):\n"
+        b"    subclass = Base\n"
+        b"if text:\n"
+        b"    class Below(Base): pass\n"
+    )
+    tree = Tree(tmp_path, "sglang")
+    found = [child.name for child in tree.subclasses("Base", lambda module: False)]
+    assert found == ["Tabbed", "Long", "Below"]
