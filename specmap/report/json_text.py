@@ -48,6 +48,12 @@ def inner_hint(arguments: tuple[Any, ...]) -> Any:
     return hint
 
 
+# What stands in the map itself and nowhere below: nothing is gained by keeping its text.
+_ONCE = frozenset(
+    {CodeMap, *(part for _, hint in hints_of(CodeMap) for part in get_args(hint)[:1])}
+)
+
+
 class _Writer:
     """Lays JSON out as :func:`json.dumps` does."""
 
@@ -71,7 +77,7 @@ class _Writer:
         if hint == Condition:
             return _once(self._condition)
         if isinstance(hint, type) and hasattr(hint, "__dataclass_fields__"):
-            return _once(self._record(hint))
+            return self._record(hint) if hint in _ONCE else _once(self._record(hint))
         arguments = get_args(hint)
         if get_origin(hint) is tuple:
             return self._tuple(self._writer(arguments[0]))
