@@ -233,14 +233,15 @@ def stale_buffer(codemap: CodeMap, parameters: Mapping[str, object]) -> Iterator
     }
     reads: dict[tuple[str, str], list[RunnerRead]] = {}
     for read in codemap.hazards.runner_reads:
-        if not read.decided and read.text.rpartition(".")[2] in made:
-            reads.setdefault((read.holder, read.runner), []).append(read)
-    for (holder, runner), (first, *others) in reads.items():
+        owner, _, part = read.text.rpartition(".")
+        if not read.decided and part in made:
+            reads.setdefault((read.holder, owner), []).append(read)
+    for (holder, owner), (first, *others) in reads.items():
         yield Match(
             span=first.span,
             holder=holder,
-            anchor=runner,
-            message=f"{first.text} is read whether or not {runner} replayed: after an "
+            anchor=f"{owner}.buffers",
+            message=f"{first.text} is read whether or not {first.runner} replayed: after an "
             "eager pass it holds an older batch",
             related=(
                 Step(first.route, "the decision"),
