@@ -6,6 +6,7 @@ import ast
 import random
 from collections.abc import Iterator
 
+from specmap.scan.vocabulary import load_vocabulary
 from tests.mutations.edits import Edit, normal
 from tests.mutations.faults import Fault, Mutant, Release, source_of
 
@@ -212,8 +213,12 @@ def _stage_of(release: Release, node: ast.If, file: str) -> Iterator[Mutant]:
 
 def uncast(release: Release, rng: random.Random) -> Iterator[Mutant]:
     """The eager builder of a backend loses a cast that the graph's builder has."""
+    modules = load_vocabulary().platform_modules
+    foreign = {name.replace(".", "/") for platform, name in modules if platform != "cuda"}
     for path in sorted((release.root / "sglang/srt/layers/attention").glob("*_backend.py")):
         file = path.relative_to(release.root).as_posix()
+        if file.removesuffix(".py") in foreign:
+            continue
         for cls in release.tree(file).body:
             methods = {
                 m.name: m for m in getattr(cls, "body", ()) if isinstance(m, ast.FunctionDef)
