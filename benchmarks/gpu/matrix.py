@@ -3,9 +3,9 @@
     python matrix.py RELEASE PLAN.json AGENT_FOLDER OUT [GROUP ...]
 
 Groups: ``verdicts`` (what every phase does under each launch; four engines at a time), ``tp2``
-(two GPUs); ``verdicts/ngram`` is one engine of a group. Standard library only:
-the machine has SGLang's runtime and no specmap. OUT gets ``runs.tar.xz`` (a folder per case
-with the tracer's files and ``result.json``) and the engines' logs.
+(two GPUs); ``verdicts/standalone`` takes the engines of a group with that in their name. Standard
+library only: the machine has SGLang's runtime and no specmap. OUT gets ``runs.tar.xz`` (a folder
+per case with the tracer's files and ``result.json``) and the engines' logs.
 """
 
 from __future__ import annotations
@@ -52,6 +52,12 @@ def verdict_cases(v1: bool) -> list[dict[str, Any]]:
             "extra": {"cuda_graph_max_bs": 2},
         },
         {"name": "v2-standalone", "algorithm": "STANDALONE", "waves": steady},
+        {
+            "name": "v2-standalone-max-bs-2",
+            "algorithm": "STANDALONE",
+            "waves": shrinking,
+            "extra": {"cuda_graph_max_bs": 2},
+        },
     ]
     if v1:
         cases += [case | {"name": f"v1{case['name'][2:]}", "v1": True} for case in cases]
@@ -140,7 +146,7 @@ def main(release: str, plan: Path, agent: Path, out: Path, groups: list[str]) ->
         group, _, name = wanted.partition("/")
         cases, workers = chosen[group]
         cases = [case | {"port": 31000 + 50 * i} for i, case in enumerate(cases)
-                 if name in ("", case["name"])]  # fmt: skip
+                 if name in case["name"]]  # fmt: skip
         with ThreadPoolExecutor(workers) as pool:
             for line in pool.map(lambda case: run_case(case, runs, plan, agent, logs), cases):
                 print(line, flush=True)
