@@ -67,7 +67,7 @@ def report(request: Request, progress: pipeline.Progress | None = None) -> Repor
     asked = _asked(request)
     _check(request.launch)
     with ExitStack() as stack:
-        sides = [_side(one, request, stack, progress) for one in asked]
+        sides = _told_apart(asked, [_side(one, request, stack, progress) for one in asked])
         content = render(sides, _changes(sides))
     return Reported(
         content,
@@ -113,6 +113,19 @@ def _asked(request: Request) -> tuple[_Asked, ...]:
         _Asked(None, Path(name)) if is_run(name) else _Asked(name) for name in request.targets
     )
     return sides or (_Asked(None),)
+
+
+def _told_apart(asked: Sequence[_Asked], sides: list[Subject]) -> list[Subject]:
+    """Add to labels that are the same the end of each name in which they differ."""
+    if len({side.label for side in sides}) == len(sides):
+        return sides
+    names = [Path(one.run or one.target or "").parts for one in asked]
+    for length in range(1, max(map(len, names)) + 1):
+        ends = [str(Path(*parts[-length:])) for parts in names]
+        if len(set(ends)) == len(ends):
+            pairs = zip(sides, ends, strict=True)
+            return [replace(side, label=f"{side.label} ({end})") for side, end in pairs]
+    return sides
 
 
 def is_run(name: str) -> bool:
@@ -327,7 +340,7 @@ def _changes(sides: Sequence[Subject]) -> list[tuple[str, list[str]]]:
     from specmap.compare.diff import compare_maps
     from specmap.report.diff_text import sections
 
-    if len(sides) != 2 or sides[0].codemap.target == sides[1].codemap.target:
+    if len(sides) != 2 or sides[0].codemap == sides[1].codemap:
         return []
     return list(sections(compare_maps(sides[0].codemap, sides[1].codemap), everything=True))
 

@@ -50,6 +50,21 @@ def test_two_trees_stand_side_by_side(run: Run) -> None:
     assert [len(side["findings"]) for side in data["sides"]] == [0, 1]
 
 
+def test_two_trees_of_one_release_are_told_apart_and_compared(run: Run, tmp_path: Path) -> None:
+    """A fork beside its base: both are path:sglang, in the map's words."""
+    for name in ("clean", "bad"):
+        (tmp_path / "trees" / name).mkdir(parents=True)
+        (tmp_path / name).rename(tmp_path / "trees" / name / "sglang-tree")
+    trees = [f"trees/{name}/sglang-tree" for name in ("clean", "bad")]
+    assert run("report", *trees, "-o", "compared.html")[0] == 0
+    data, _ = unpacked(Path("compared.html").read_bytes())
+    ends = [side["label"].rpartition("(")[2] for side in data["sides"]]
+    assert ends == ["clean/sglang-tree)", "bad/sglang-tree)"]
+    assert any("item" in line for change in data["changes"] for line in change["lines"])
+    run("report", trees[0], trees[0], "-o", "same.html")
+    assert unpacked(Path("same.html").read_bytes())[0]["changes"] == []
+
+
 def test_a_run_that_lost_its_graph_is_exit_code_1(run: Run, tmp_path: Path) -> None:
     recorded(tmp_path / "trace-1")
     code, _, err = run("report", "clean", "--run", "trace-1", "-o", "run.html")
