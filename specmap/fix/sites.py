@@ -34,10 +34,11 @@ class Wait:
 
 
 def waits(tree: Tree, *rules: str) -> Iterator[Wait]:
-    """Yield the waits of some rules on the cycle, in the workers' own files."""
+    """Yield the waits of some rules on the cycle of a worker that can be launched."""
+    launched = {worker.id for worker in tree.codemap.workers if worker.reachable}
     for sync in tree.codemap.syncs:
         on_cycle = sync.phase_between and not sync.captured and sync.kind is not SyncKind.NONE
-        if not on_cycle or sync.rule not in rules:
+        if not on_cycle or sync.rule not in rules or launched.isdisjoint(sync.workers):
             continue
         if not sync.span.file.startswith(tree.names.scan.speculative):
             continue

@@ -11,11 +11,30 @@ _INDENT = "    "
 
 
 def render_fix(report: FixReport, width: int = 100) -> str:
-    """Return one block for each attempt, by outcome, and a last line that counts."""
+    """Return a line that counts and one block for each attempt, by outcome.
+
+    What is refused for the same reason is one block, with a line for each place.
+    """
     lines = [f"{report.target}: {_counted(report)}", ""]
+    alike: dict[tuple[str, str], list[Attempt]] = {}
     for attempt in report.attempts:
-        lines += [*_block(attempt, width), ""]
+        if attempt.outcome is Outcome.REFUSED:
+            alike.setdefault((attempt.rewrite.id, attempt.reason), []).append(attempt)
+        else:
+            lines += [*_block(attempt, width), ""]
+    for _, attempts in sorted(alike.items()):
+        same = len(attempts) > 1
+        lines += [*(_places(attempts, width) if same else _block(attempts[0], width)), ""]
     return "\n".join(lines)
+
+
+def _places(attempts: list[Attempt], width: int) -> list[str]:
+    rewrite = attempts[0].rewrite
+    head = f"refused {rewrite.id} {rewrite.name} ({rewrite.safety}) at {len(attempts)} places"
+    lines = [head, *_wrapped(f"why not: {attempts[0].reason}", width)]
+    for attempt in attempts:
+        lines += _wrapped(f"{attempt.proposal.span}: {attempt.proposal.what}", width)
+    return lines
 
 
 def _counted(report: FixReport) -> str:
