@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from specmap.codemap.remedy import FixReport, Outcome
+from specmap.codemap.remedy import FixReport, Layer, Outcome
 from specmap.fixed import Request, fix_tree
 from tests.fix.forks import FITS, MODEL_RUNNER, MODES, SCHEDULER, whole
 from tests.review_tree import RUNNER, edit
@@ -350,6 +350,24 @@ def test_graphs_that_are_off_while_the_target_is_built(tmp_path: Path) -> None:
     report = run(fork(tmp_path / "fork", changes))
     assert [a.rewrite.id for a in report.applied] == ["SPF106"]
     assert "launch.disable_cuda_graph = off\n        target" in report.after[SCHEDULER]
+    [proven] = [step for step in report.applied[0].proof if step.layer is Layer.MAP]
+    assert "verify can replay: EAGLEWorker, NGRAMWorker" in proven.detail
+
+
+def test_the_operator_s_own_setting_decides_again(tmp_path: Path) -> None:
+    """The map knows nothing of what a dictionary hands over; verify asks for the setting."""
+    changes = (
+        *loading("True", "worker_class(**options)"),
+        (
+            SCHEDULER,
+            "        target = ",
+            "        options = dict(server_args=launch)\n        target = ",
+        ),
+    )
+    report = run(fork(tmp_path / "fork", changes))
+    assert [a.rewrite.id for a in report.applied] == ["SPF106"]
+    [proven] = [step for step in report.applied[0].proof if step.layer is Layer.MAP]
+    assert "verify can replay: EAGLEWorker, NGRAMWorker" in proven.detail
 
 
 @pytest.mark.parametrize(

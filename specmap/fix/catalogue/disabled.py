@@ -17,7 +17,7 @@ with speculation goes.
 Preconditions: the function neither saves nor stores the setting elsewhere, so that nothing puts
 it back, or it builds a class that verifies and no draft before it puts the setting back; nothing
 but the launch leads there: under a test the store is refused, because the test may have its reason.
-Proof: a scan of the result finds nothing new.
+Proof: a scan of the result, in which verify of the workers that ask for this setting can replay.
 """
 
 from __future__ import annotations
@@ -26,10 +26,12 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from specmap.codemap.condition import atoms_of
 from specmap.codemap.remedy import Proposal, Rewrite, Safety
 from specmap.codemap.source import Span, symbol_id
 from specmap.fix.cuts import operands, without
 from specmap.fix.facts import Facts, facts_of
+from specmap.fix.lost import lost, verifying
 from specmap.fix.sites import block_of, tests_around
 from specmap.fix.tree import Source, Tree, definitions, statements, walk
 
@@ -98,6 +100,7 @@ def _proposed(
         () if refused else (source.drop(statement),),
         (f"{name} neither saves {target} nor puts it back",),
         refused,
+        _asking(facts, switch),
     )
 
 
@@ -153,7 +156,19 @@ def _meanwhile(
         () if refused else (change,),
         (f"{source.flat(terms[off[0]])} holds for every launch with speculation",),
         refused,
+        _asking(facts, target.attr.value),
     )
+
+
+def _asking(facts: Facts, switch: str) -> tuple[str, ...]:
+    """The workers whose verify replays as a setting says, or else those that lost their graph."""
+    asking = tuple(
+        worker.id
+        for worker, phase in verifying(facts.tree)
+        if worker.reachable
+        and any(atom.text.endswith(f".{switch}") for atom in atoms_of(phase.graph_when))
+    )
+    return asking or tuple(worker.id for worker, _ in lost(facts.tree, facts))
 
 
 def _stores(source: Source, statement: cst.CSTNode, target: cst.Attribute) -> bool:
