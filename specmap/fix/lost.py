@@ -57,9 +57,25 @@ def verifying(tree: Tree) -> Iterator[tuple[Worker, Phase]]:
 
 def never(condition: Condition, facts: Facts) -> bool:
     """Tell whether a condition is false for every verify batch."""
+    return evaluate(condition, _settled(condition, facts)) is False
+
+
+def causes(condition: Condition, facts: Facts) -> list[str]:
+    """Return the tests that each alone keep a condition from ever being true, and where."""
+    known = _settled(condition, facts)
+    found = []
+    for text, holds in sorted(known.items()):
+        others = {other: value for other, value in known.items() if other != text}
+        if evaluate(condition, known) is False and evaluate(condition, others) is not False:
+            spans = sorted(a.span for a in atoms_of(condition) if a.text == text and a.span)
+            place = f" ({spans[0]})" if spans else ""
+            found.append(f"{text} is {str(holds).lower()} for every verify batch{place}")
+    return found
+
+
+def _settled(condition: Condition, facts: Facts) -> dict[str, bool]:
     truths = {a.text: facts.of_atom(a) for a in atoms_of(condition)}
-    known = {text: value for text, value in truths.items() if value is not None}
-    return evaluate(condition, known) is False
+    return {text: value for text, value in truths.items() if value is not None}
 
 
 def runners(tree: Tree, facts: Facts) -> list[str]:

@@ -271,6 +271,29 @@ def test_a_loss_that_nothing_explains_is_said(tmp_path: Path) -> None:
     }
 
 
+def test_a_cause_that_no_rewrite_takes_away_is_named(tmp_path: Path) -> None:
+    """Another class makes the graphs: nothing says what its own test would have done."""
+    changes = (
+        (MODEL_RUNNER, "self.graph_runner = CudaGraphRunner(self)\n", "self._capture()\n"),
+        (
+            MODEL_RUNNER,
+            FORWARD,
+            "    def _capture(self):\n        if self.spec_algorithm.is_none():\n"
+            "            self.graph_runner = CudaGraphRunner(self)\n\n" + FORWARD,
+        ),
+    )
+    report = run(fork(tmp_path / "fork", changes))
+    assert {(a.rewrite.id, a.outcome) for a in report.attempts} == {("SPF199", Outcome.REFUSED)}
+    assert {a.reason for a in report.attempts} == {
+        "no rewrite takes it away; specmap why shows the way"
+    }
+    facts = {fact for a in report.attempts for fact in a.proposal.facts}
+    assert any(
+        fact.startswith("self.spec_algorithm.is_none() is false for every verify batch (")
+        for fact in facts
+    )
+
+
 FIT = f"{WITH_TERM}self._mask_fits(forward_batch)\n"
 MASK = (
     "\n    def _mask_fits(self, batch):\n"

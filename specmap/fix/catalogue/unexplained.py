@@ -10,8 +10,8 @@
 
 A tree in which nothing can be rewritten is not a tree in which all is well. Where the source
 shows that verify of a worker always runs eager, and no other entry speaks of that worker, this
-one does, and names the decisions on its way. Preconditions: none; it is always refused. Proof:
-none, `specmap why` shows the chain.
+one does: it names the decisions on its way, and each test that alone keeps verify from its graph.
+Preconditions: none; it is always refused. Proof: none, `specmap why` shows the chain.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from specmap.fix.catalogue import (
     uncaptured,
 )
 from specmap.fix.facts import facts_of
-from specmap.fix.lost import lost
+from specmap.fix.lost import causes, lost
 from specmap.fix.tree import Tree
 
 _OTHERS = (
@@ -39,20 +39,24 @@ _OTHERS = (
 
 def find(tree: Tree) -> Iterator[Proposal]:
     """Name each worker whose verify is lost and that no other entry speaks of."""
-    wanting = lost(tree, facts_of(tree))
-    known = {w for find in _OTHERS for p in find(tree) for w in p.workers} if wanting else set()
+    facts = facts_of(tree)
+    wanting = lost(tree, facts)
+    spoken = {w for find in _OTHERS for p in find(tree) for w in p.workers} if wanting else set()
     for worker, phase in wanting:
-        if worker.id not in known:
+        if worker.id not in spoken:
             decided = [d.rpartition("::")[2] for d in phase.decisions]
             places = f"it is decided in {', '.join(decided)}" if decided else "no decision is asked"
+            known = causes(phase.graph_when, facts)
             yield Proposal(
                 REWRITE.id,
                 phase.span,
                 phase.holder,
                 f"verify of {worker.name} never replays its graph",
                 (),
-                (places,),
-                "no rewrite knows the cause; specmap why shows the way",
+                (places, *known),
+                "no rewrite takes it away; specmap why shows the way"
+                if known
+                else "no rewrite knows the cause; specmap why shows the way",
                 (worker.id,),
             )
 
