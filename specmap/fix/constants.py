@@ -12,6 +12,7 @@ from specmap.fix.scope import definitions
 from specmap.fix.tree import Tree
 
 _PROPERTIES = frozenset({"property", "cached_property"})
+_KEEPING = _PROPERTIES | {"staticmethod", "classmethod", "cache", "lru_cache"}
 _HOPS = 4
 
 
@@ -86,13 +87,33 @@ class Constants:
         inside = self._stores(rf"^ +{name}(: *[\w.\[\]| ]+)? *=[^=]")
         return Stored(own, kind) if own is not None and (outside, inside) == (0, 1) else None
 
-    def function(self, symbol: str, name: str) -> tuple[str, ast.FunctionDef] | None:
-        """Return the function of a module that a name means in the file of a symbol."""
+    def function(
+        self, symbol: str, around: ast.FunctionDef | None, name: str
+    ) -> tuple[str, ast.FunctionDef] | None:
+        """Return the function of a module that a name means inside a function."""
+        if around is not None and any(_binds(node, name) for node in ast.walk(around)):
+            return None
         file, name = self.defined(file_of(symbol), name)
         found = [d for d in definitions(self._module(file).body) if d.name == name]
-        if len(found) == 1 and isinstance(found[0], ast.FunctionDef):
-            return symbol_id(file, name), found[0]
-        return None
+        plain = [d for d in found if isinstance(d, ast.FunctionDef) and _is_plain(d)]
+        return (symbol_id(file, name), plain[0]) if len(found) == len(plain) == 1 else None
+
+    def method(self, owner: ast.ClassDef, name: str) -> ast.FunctionDef | None:
+        """Return a method of a class, if no subclass in the tree has one of its own."""
+        found = [d for d in definitions(owner.body) if d.name == name]
+        plain = [d for d in found if isinstance(d, ast.FunctionDef) and _is_plain(d)]
+        if len(found) != 1 or not plain:
+            return None
+        below = re.compile(rf"^class \w+\([^)]*\b{owner.name}\b", re.MULTILINE)
+        for file in self._tree.files:
+            text = self._tree.text(file)
+            if f"def {name}(" in text and below.search(text):
+                for kind in definitions(self._module(file).body):
+                    bases = kind.bases if isinstance(kind, ast.ClassDef) else []
+                    inherits = any(ast.unparse(b).endswith(owner.name) for b in bases)
+                    if inherits and any(d.name == name for d in definitions(kind.body)):
+                        return None
+        return plain[0]
 
     def defined(self, file: str, name: str) -> tuple[str, str]:
         """Return the file that defines a name of a module, and its name there."""
@@ -119,6 +140,12 @@ class Constants:
         """How often a store stands in the files of the tree."""
         found = re.compile(pattern, re.MULTILINE)
         return sum(len(found.findall(self._tree.text(file))) for file in self._tree.files)
+
+
+def _is_plain(function: ast.FunctionDef) -> bool:
+    """Whether a call of a function gives what its body returns."""
+    marks = (ast.unparse(m).partition("(")[0].rpartition(".")[2] for m in function.decorator_list)
+    return _KEEPING.issuperset(marks)
 
 
 def is_property(owner: ast.ClassDef, name: str) -> bool:

@@ -365,13 +365,13 @@ class Facts:
     ) -> tuple[str, ast.FunctionDef, ast.ClassDef | None] | None:
         """Return the function that is called: a method of the same class, or one of a module."""
         if isinstance(function, ast.Name) and scope.symbol:
-            found = self._constants.function(scope.symbol, function.id)
+            found = self._constants.function(scope.symbol, scope.function, function.id)
             return None if found is None else (*found, None)
         owner = scope.owner
         if owner is None or not isinstance(function, ast.Attribute) or not is_self(function.value):
             return None
-        method = next((d for d in definitions(owner.body) if d.name == function.attr), None)
-        if not isinstance(method, ast.FunctionDef):
+        method = self._constants.method(owner, function.attr)
+        if method is None:
             return None
         return f"{scope.symbol.rpartition('.')[0]}.{function.attr}", method, owner
 

@@ -323,6 +323,42 @@ WIDTH = (
 )
 
 
+SUBCLASS = (
+    "\n\nclass OtherGraphRunner(CudaGraphRunner):\n    def _mask_fits(self, batch):\n"
+    "        return True\n"
+)
+
+
+def test_a_method_that_a_subclass_has_too_or_a_decorator_changes_is_not_followed(
+    tmp_path: Path,
+) -> None:
+    changes = (
+        (RUNNER, CLASS, f"{CLASS}    masks_are_stable = False\n\n"),
+        (RUNNER, f"        {FITS}", f"        {FIT}{MASK}"),
+    )
+    broken = fork(tmp_path / "fork", changes)
+    text = (broken / RUNNER).read_text("utf-8")
+    (broken / RUNNER).write_text(text + SUBCLASS, "utf-8")
+    assert run(broken).applied == ()
+    marked = text.replace("    def _mask_fits", "    @inverted\n    def _mask_fits")
+    assert marked != text
+    (broken / RUNNER).write_text(marked, "utf-8")
+    assert run(broken).applied == ()
+
+
+def test_only_a_test_that_excludes_verify_is_spoken_of(tmp_path: Path) -> None:
+    handed = (
+        "        mode = forward_batch.forward_mode\n"
+        '        mode_check = mode.is_decode if self.device == "cpu" else mode.is_cuda_graph\n'
+    )
+    asked = DECISION.replace("forward_batch.forward_mode.is_cuda_graph()", "mode_check()")
+    changes = (
+        (MODEL_RUNNER, DECISION, handed + asked), *REPAIRED["a constant of the module"],
+    )  # fmt: skip
+    report = run(fork(tmp_path / "fork", changes))
+    assert [(a.rewrite.id, a.outcome) for a in report.attempts] == [("SPF101", Outcome.APPLIED)]
+
+
 def test_a_number_that_is_none_for_verify_goes_with_the_term_that_it_guards(tmp_path: Path) -> None:
     """Prefill, for which it is none too, never gets as far as the runner."""
     report = run(fork(tmp_path / "fork", ((RUNNER, f"        {FITS}", WIDTH),)))
