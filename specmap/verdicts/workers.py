@@ -28,17 +28,19 @@ def select(codemap: CodeMap, judge: Judge) -> tuple[WorkerOutcome, ...]:
     # Two that are both certain means that the map cannot tell them apart.
     chosen = sure or [w for w in codemap.workers if found[w.id] is None]
     certain = len(sure) == 1
-    return tuple(
-        WorkerOutcome(
-            id=worker.id,
-            name=worker.name,
-            span=worker.span,
-            selected_at=worker.selected_at,
-            certain=certain,
-            open_terms=() if certain else judge.open_terms(worker.selected_when),
-            phases=tuple(judge.phase(phase) for phase in worker.phases),
-        )
-        for worker in chosen
+    return tuple(selected(worker, judge, certain=certain) for worker in chosen)
+
+
+def selected(worker: Worker, judge: Judge, *, certain: bool = True) -> WorkerOutcome:
+    """Return how the phases of a worker end that runs, or may."""
+    return WorkerOutcome(
+        id=worker.id,
+        name=worker.name,
+        span=worker.span,
+        selected_at=worker.selected_at,
+        certain=certain,
+        open_terms=() if certain else judge.open_terms(worker.selected_when),
+        phases=tuple(judge.phase(phase) for phase in worker.phases),
     )
 
 

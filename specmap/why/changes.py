@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -14,10 +14,10 @@ from specmap.codemap.outcome import PhaseOutcome, TermSource, TermValue
 from specmap.codemap.verdict import PhaseName, Verdict
 from specmap.scan.launch.evaluator import Evaluator
 from specmap.scan.launch.tables import Inputs
-from specmap.verdicts.outcome import court_of
+from specmap.verdicts.outcome import court_of, stopped
 from specmap.verdicts.truths import Batch
 from specmap.verdicts.words import VerdictWords
-from specmap.verdicts.workers import running
+from specmap.verdicts.workers import running, selected
 
 _ENVIRONMENT = re.compile(r"envs\.(\w+)\.get\(\)")
 # Evaluations that a search may take, and answers that it gives.
@@ -49,22 +49,55 @@ def alternatives(
     replays = phase.verdict in (Verdict.GRAPH, Verdict.PIECEWISE)
     terms = needs if replays else (*phase.deciding, *phase.open_terms)
     switches = setup.words.switches if replays else ()
+    search = _Search(setup, phase)
     singles = list(dict.fromkeys(_candidates(setup, facts, terms, switches)))
-    found: list[Alternative] = []
-    tries = 0
-    for size in (1, 2):
-        for changes in combinations(singles, size):
-            if len({change.name for change in changes}) < size or tries >= _TRIES:
+    if not search.tried((change,) for change in singles):
+        search.tried((*search.after, *combinations(singles, 2)))
+    return tuple(search.found)
+
+
+class _Search:
+    """Tries changes until enough are found. ``after`` are pairs that single changes lead to.
+
+    A change that leaves the phase eager for another reason is followed by what that reason reads.
+    """
+
+    def __init__(self, setup: Setup, phase: PhaseOutcome) -> None:
+        self.found: list[Alternative] = []
+        self.after: list[tuple[SettingChange, ...]] = []
+        self._setup = setup
+        self._phase = phase
+        self._wanted = _other(phase.verdict)
+        self._tries = 0
+
+    def tried(self, sets: Iterable[tuple[SettingChange, ...]]) -> bool:
+        """Try some sets of changes; say whether any of them will do."""
+        for changes in dict.fromkeys(sets):
+            if len(self.found) == _ANSWERS or self._tries >= _TRIES:
+                break
+            if len({change.name for change in changes}) < len(changes):
                 continue
-            tries += 1
-            verdict = _verdict(setup, changes, phase.name)
-            if verdict is not phase.verdict and verdict in _other(phase.verdict):
-                found.append(Alternative(changes, verdict))
-            if len(found) == _ANSWERS:
-                return tuple(found)
-        if found:
-            break
-    return tuple(found)
+            self._tries += 1
+            self._try(changes)
+        return bool(self.found)
+
+    def _try(self, changes: tuple[SettingChange, ...]) -> None:
+        setup, before = self._setup, self._phase
+        changed = replace(setup, inputs=_changed(setup.inputs, changes, setup.fields))
+        evaluator = setup.fresh(changed.inputs)
+        now = _judged(changed, evaluator, before.name)
+        if now is None:
+            return
+        if now.verdict is not before.verdict and now.verdict in self._wanted:
+            self.found.append(Alternative(changes, now.verdict))
+        elif len(changes) == 1 and _texts(now) != _texts(before):
+            facts = evaluator.facts().facts
+            more = _candidates(changed, facts, (*now.deciding, *now.open_terms), ())
+            self.after += [(*changes, change) for change in more if change.old != change.new]
+
+
+def _texts(phase: PhaseOutcome) -> list[str]:
+    return [term.text for term in (*phase.deciding, *phase.open_terms)]
 
 
 def _other(verdict: Verdict) -> tuple[Verdict, ...]:
@@ -133,12 +166,14 @@ def _changed(inputs: Inputs, changes: Sequence[SettingChange], names: frozenset[
     return replace(inputs, values=values, environment=environment)
 
 
-def _verdict(setup: Setup, changes: Sequence[SettingChange], name: PhaseName) -> Verdict | None:
-    """Return the verdict of a phase after the changes; None where the server refuses."""
-    evaluator = setup.fresh(_changed(setup.inputs, changes, setup.fields))
+def _judged(setup: Setup, evaluator: Evaluator, name: PhaseName) -> PhaseOutcome | None:
+    """Return how a phase ends under the settings; None where the server refuses."""
     if evaluator.lost is not None:
         return None
     court = court_of(evaluator, setup.words, setup.batch)
     worker = running(setup.codemap, court)
-    phase = next((p for p in worker.phases if p.name == name), None) if worker else None
-    return court.phase(phase).verdict if phase is not None else None
+    if worker is None:
+        return None
+    asked = replace(worker, phases=tuple(p for p in worker.phases if p.name == name))
+    made = selected(asked, court)
+    return next(iter(made.phases), None) if stopped(evaluator, (made,)) is None else None
