@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -45,7 +45,7 @@ def _blocks(outcome: Outcome) -> Iterator[RenderableType]:
         yield from _captured(outcome.captured)
     yield from _lines("Preflight", [_concern(c.message, c.failing) for c in outcome.concerns])
     yield from _lines("Expected", [_expectation(outcome, i) for i in range(_count(outcome))])
-    yield from _lines("May refuse to start", _refusals(outcome.may_refuse))
+    yield from _lines("May refuse to start", _refusals(outcome))
     yield from _lines("Not known; what would settle it", list(outcome.missing))
     yield from _lines("Assumed", _assumed(outcome))
     yield from _lines("Read", list(outcome.notes))
@@ -177,14 +177,25 @@ def _expectation(outcome: Outcome, index: int) -> Text:
     return Text(text, style="" if found.met else "bold red")
 
 
-def _refusals(refusals: tuple[Refusal, ...]) -> list[str]:
-    more = len(refusals) - _SHOWN_REFUSALS
-    rest = [f"and {more} more that JSON lists"] if more > 0 else []
-    return [*map(_may, refusals[:_SHOWN_REFUSALS]), *rest]
+def _refusals(outcome: Outcome) -> list[str]:
+    """Say what may stop the start; checks that need the same are counted, not listed."""
+    found: dict[tuple[str, ...], list[Refusal]] = {}
+    for refusal in outcome.may_refuse:
+        found.setdefault(refusal.reasons, []).append(refusal)
+    lines = [counted_refusals(group) for group in found.values()]
+    more = len(lines) - _SHOWN_REFUSALS
+    return [*lines[:_SHOWN_REFUSALS], *([f"and {more} more that JSON lists"] if more > 0 else [])]
 
 
-def _may(refusal: Refusal) -> str:
-    return f"{place(refusal.span)}: {refusal.message} (needs {', '.join(refusal.reasons)})"
+def counted_refusals(group: Sequence[Refusal]) -> str:
+    """Return one line for checks that need the same to be known."""
+    first = group[0]
+    if len(group) == 1:
+        return f"{place(first.span)}: {first.message} (needs {', '.join(first.reasons)})"
+    return (
+        f"{len(group)} checks need {', '.join(first.reasons)}, the first at {place(first.span)}; "
+        "JSON lists them"
+    )
 
 
 def model_lines(outcome: Outcome) -> list[str]:

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 from rich.console import RenderableType
 from rich.text import Text
 
+from specmap.codemap.launch import Refusal
 from specmap.codemap.sweep import CellState, RunUsed, Sweep
 from specmap.codemap.verdict import PhaseName
 from specmap.report.options import RenderOptions
-from specmap.report.outcome_text import place
+from specmap.report.outcome_text import counted_refusals
 from specmap.report.sweep_rows import counted, distinct, phase_names, rows, verdict, why
 from specmap.report.text_parts import console, heading, indent, table, word
 
@@ -117,13 +118,16 @@ def _more(count: int) -> list[str]:
 
 
 def _refusals(sweep: Sweep) -> list[str]:
-    found: dict[str, int] = {}
+    """Say what may stop the start; checks that need the same are counted, not listed."""
+    found: dict[tuple[str, ...], dict[Refusal, None]] = {}
+    cells: dict[tuple[str, ...], int] = {}
     for cell in sweep.cells:
         for refusal in cell.may_refuse:
-            text = f"{place(refusal.span)}: {refusal.message} (needs {', '.join(refusal.reasons)})"
-            found[text] = found.get(text, 0) + 1
-    lines = [f"{text}  [{_cells(count)}]" for text, count in list(found.items())[:_SHOWN]]
-    return [*lines, *_more(len(found))]
+            found.setdefault(refusal.reasons, {})[refusal] = None
+        for reasons in {refusal.reasons for refusal in cell.may_refuse}:
+            cells[reasons] = cells.get(reasons, 0) + 1
+    lines = [f"{counted_refusals(list(g))}  [{_cells(cells[r])}]" for r, g in found.items()]
+    return [*lines[:_SHOWN], *_more(len(found))]
 
 
 def _assumed(sweep: Sweep) -> list[str]:

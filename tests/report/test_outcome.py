@@ -19,6 +19,7 @@ from specmap.codemap.explanation import (
     SettingChange,
 )
 from specmap.codemap.graph import Guard
+from specmap.codemap.launch import Refusal
 from specmap.codemap.outcome import TermSource, TermValue
 from specmap.codemap.source import Span
 from specmap.codemap.sweep import CellPhase
@@ -186,3 +187,16 @@ def test_a_place_has_its_source_and_the_lines_that_may_have_been_meant() -> None
     assert "0.4.10: speculative/eagle_worker_v2.py:322: constant False: False" in text
     data = json.loads(render_explanation_json(found))
     assert data["found"]["likely"][0]["release"] == "0.4.10"
+
+
+def test_checks_that_need_the_same_are_one_line() -> None:
+    """What every launch without a model's config leaves open is no list to read."""
+    several = tuple(
+        Refusal(False, "ValueError", f"no {line}", Span(RUNNER, line, line), (), ("model config",))
+        for line in (5, 6, 7)
+    )
+    alone = Refusal(False, "ValueError", "too small", Span(RUNNER, 9, 9), (), ("GPU memory",))
+    text = render_outcome(replace(outcome(), may_refuse=(*several, alone)), WIDE)
+    assert "3 checks need model config, the first at model_executor/cuda_graph_runner.py:5" in text
+    assert "no 6" not in text
+    assert "too small (needs GPU memory)" in text

@@ -174,3 +174,14 @@ def test_the_schema_refuses_what_the_format_does_not_know(found: Sweep) -> None:
 def test_the_same_sweep_gives_the_same_bytes(found: Sweep) -> None:
     for render in (render_sweep_json, render_sweep_csv, render_sweep_markdown):
         assert render(found) == render(found)
+
+
+def test_checks_that_need_the_same_are_counted(found: Sweep) -> None:
+    several = tuple(
+        Refusal(False, "ValueError", f"no {line}", replace(RUNNER, line=line), (), ("x",))
+        for line in (5, 6)
+    )
+    cells = tuple(replace(cell, may_refuse=several) for cell in found.cells[:2])
+    text = render_sweep(replace(found, cells=(*cells, *found.cells[2:])), RenderOptions(width=220))
+    assert "2 checks need x, the first at" in text
+    assert "[2 cells]" in text
