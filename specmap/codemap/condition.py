@@ -45,11 +45,13 @@ class Atom:
 class Leaf:
     """A condition that is one atom."""
 
-    __slots__ = ("_hash", "atom", "negation")
+    __slots__ = ("_hash", "atom", "marked", "negation")
     __match_args__ = ("atom",)
+    size = 1
 
     def __init__(self, atom: Atom) -> None:
         self.atom = atom
+        self.marked = atom.text.startswith("?")
         self.negation: Not | None = None
         self._hash = hash(atom)
 
@@ -68,11 +70,13 @@ class Leaf:
 class Not:
     """The negation of a condition."""
 
-    __slots__ = ("_hash", "term")
+    __slots__ = ("_hash", "marked", "term")
     __match_args__ = ("term",)
+    size = 1
 
     def __init__(self, term: Condition) -> None:
         self.term = term
+        self.marked: bool = term.marked
         self._hash = ~hash(term)
 
     def __hash__(self) -> int:
@@ -96,8 +100,8 @@ class _Joined:
 
     def __init__(self, terms: tuple[Condition, ...]) -> None:
         self.terms = terms
-        self.size: int = sum(size_of(term) for term in terms)
-        self.marked: bool = any(is_marked(term) for term in terms)
+        self.size: int = sum(term.size for term in terms)
+        self.marked: bool = any(term.marked for term in terms)
         self.negation: Condition | None = None
         self._hash = hash((type(self).__name__, terms))
 
@@ -132,17 +136,12 @@ Condition = Leaf | Not | All | AnyOf
 
 def size_of(term: Condition) -> int:
     """Return the number of leaves."""
-    if isinstance(term, _Joined):
-        return term.size
-    return 1
+    return term.size
 
 
 def is_marked(term: Condition) -> bool:
     """Whether a marker (an atom whose text starts with ``?``) still waits to be replaced."""
-    if isinstance(term, _Joined):
-        return term.marked
-    leaf = term.term if isinstance(term, Not) else term
-    return isinstance(leaf, Leaf) and leaf.atom.text.startswith("?")
+    return term.marked
 
 
 TRUE: Condition = All(())
