@@ -248,7 +248,7 @@ def test_findings_are_all_there_with_their_rule_pages(opened: Open, release_page
     expect(group.locator(".excerpt").first).to_be_visible()
     group.get_by_text(f"About {rule['id']}").click()
     heading = next(line[3:] for line in rule["page"].splitlines() if line.startswith("## "))
-    expect(group.locator(".prose h4", has_text=heading)).to_be_visible()
+    expect(group.locator(".prose h3", has_text=heading)).to_be_visible()
 
 
 def test_remedies_and_suppressions(opened: Open, static_page: Page, tmp_path: Path) -> None:

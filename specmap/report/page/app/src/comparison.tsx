@@ -2,7 +2,7 @@
 import { useShared } from "./context.ts";
 import type { Difference, Phase, Side } from "./data.ts";
 import { mayRun } from "./sorting.ts";
-import { Chip, None, OtherSizes, Section, count, plural } from "./ui.tsx";
+import { Chip, None, OtherSizes, Scroll, Section, count, plural } from "./ui.tsx";
 
 const GROUPS: Record<Difference["group"], string> = {
   target: "Target",
@@ -51,7 +51,7 @@ function Heads({ left, right }: { left: Side; right: Side }) {
 function Differences({ found, left, right }: { found: Difference[]; left: Side; right: Side }) {
   if (!found.length) return <None>The headers do not differ: same target, arguments, versions and variables, as far as both sides have them.</None>;
   return (
-    <div class="scroll">
+    <Scroll label="Differences of the headers">
       <table class="differences">
         <caption>{plural(found.length, "difference")} in the headers</caption>
         <thead>
@@ -77,7 +77,7 @@ function Differences({ found, left, right }: { found: Difference[]; left: Side; 
           ))}
         </tbody>
       </table>
-    </div>
+    </Scroll>
   );
 }
 
@@ -106,7 +106,7 @@ function Verdicts({ left, right }: { left: Side; right: Side }) {
     </>
   );
   return (
-    <div class="scroll tall">
+    <Scroll label="Verdicts of A and B" tall>
       <table>
         <caption>
           {plural(rows.filter(differs).length, "verdict")} of {count(rows.length)} differ
@@ -135,7 +135,7 @@ function Verdicts({ left, right }: { left: Side; right: Side }) {
           ))}
         </tbody>
       </table>
-    </div>
+    </Scroll>
   );
 }
 
@@ -156,7 +156,7 @@ function Figures({ left, right }: { left: Side; right: Side }) {
     ["tokens/s, at most", (side) => (side.run?.budget ? count(Math.round(side.run.budget.boundTps)) : "–")],
   ];
   return (
-    <div class="scroll">
+    <Scroll label="Figures of the two runs">
       <table>
         <caption>The two runs</caption>
         <thead>
@@ -175,7 +175,7 @@ function Figures({ left, right }: { left: Side; right: Side }) {
           ))}
         </tbody>
       </table>
-    </div>
+    </Scroll>
   );
 }
 

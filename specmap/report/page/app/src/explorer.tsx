@@ -6,7 +6,7 @@ import { Fold } from "./fold.tsx";
 import { PlaceFold } from "./place.tsx";
 import { sizeTruth, type Settings } from "./settling.ts";
 import type { Truth } from "./terms.ts";
-import { Chip, Choice, None, Section, count, plural } from "./ui.tsx";
+import { Chip, Choice, None, Scroll, Section, count, plural } from "./ui.tsx";
 
 /** One test of the explorer; several atoms with the same text are one. */
 interface Test {
@@ -150,7 +150,7 @@ function Matrix({ given, now }: { given: Word[][]; now: Word[][] }) {
           {changed ? `${count(changed)} changed` : "as given"}
         </span>
       </h3>
-      <div class="scroll">
+      <Scroll label="Verdicts under the tests as set">
         <table class="matrix">
           <caption class="hidden-text">Verdicts under the tests as set</caption>
           <thead>
@@ -185,7 +185,7 @@ function Matrix({ given, now }: { given: Word[][]; now: Word[][] }) {
             })}
           </tbody>
         </table>
-      </div>
+      </Scroll>
     </div>
   );
 }
@@ -240,7 +240,7 @@ function Fixed({ tests, side, settings }: { tests: Test[]; side: Side; settings:
     return values.map((value) => (value === null ? "unknown" : String(value))).join(" or ");
   };
   return (
-    <div class="scroll">
+    <Scroll label="Tests that are fixed">
       <table>
         <thead>
           <tr>
@@ -261,6 +261,6 @@ function Fixed({ tests, side, settings }: { tests: Test[]; side: Side; settings:
           ))}
         </tbody>
       </table>
-    </div>
+    </Scroll>
   );
 }

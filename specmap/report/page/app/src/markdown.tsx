@@ -55,7 +55,7 @@ export function Markdown({ text, skip }: { text: string; skip?: boolean }) {
   return (
     <div class="stack prose">
       {shown.map((block, index) => {
-        if (block.kind === "heading") return <h4 key={index}>{inline(block.text)}</h4>;
+        if (block.kind === "heading") return <h3 key={index}>{inline(block.text)}</h3>;
         if (block.kind === "code") return <pre key={index} class="source pad" tabIndex={0}>{block.text}</pre>;
         if (block.kind === "text") return <p key={index}>{inline(block.text)}</p>;
         return (

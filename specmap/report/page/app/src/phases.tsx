@@ -5,7 +5,7 @@ import type { Observed, Side, Test } from "./data.ts";
 import { Fold } from "./fold.tsx";
 import { Excerpt, PlaceFold } from "./place.tsx";
 import { mayRun, placeOf, rows, sorted, type Column, type Row } from "./sorting.ts";
-import { Chip, Choice, None, OtherSizes, Section, count, sizes } from "./ui.tsx";
+import { Chip, Choice, None, OtherSizes, Scroll, Section, count, sizes } from "./ui.tsx";
 
 const COLUMNS: readonly [Column, string][] = [
   ["worker", "Worker"],
@@ -53,7 +53,7 @@ export function Phases() {
         </span>
       </div>
       {shown.length ? (
-        <div class="scroll">
+        <Scroll label="Phases">
           <table class="phases">
             <caption class="hidden-text">Phases of the speculative workers, static and observed</caption>
             <thead>
@@ -79,7 +79,7 @@ export function Phases() {
               ))}
             </tbody>
           </table>
-        </div>
+        </Scroll>
       ) : (
         <None>{side.workers.length ? "No row matches; clear the filters above." : "The source holds no speculative worker: scan a tree that contains SGLang's srt/speculative."}</None>
       )}
@@ -239,7 +239,7 @@ export function Tests({ title, tests, side }: { title: string; tests: readonly T
 function ObservedDetail({ observed, side }: { observed: Observed; side: Side }) {
   return (
     <div class="stack">
-      <h4>In the run</h4>
+      <h3>In the run</h3>
       <p>
         {Object.entries(observed.counts).map(([state, number]) => (
           <span key={state} class="counted">

@@ -7,7 +7,7 @@ import { Histograms } from "./histogram.tsx";
 import { AXIS, GUTTER, inksOf, paint, rowsOf, type Inks, type Row } from "./paint.ts";
 import { RunTables } from "./runtables.tsx";
 import { useSeen } from "./seen.ts";
-import { Chip, Choice, None, Section, count, plural } from "./ui.tsx";
+import { Chip, Choice, None, Scroll, Section, count, plural } from "./ui.tsx";
 import { panned, within, zoomed, type Window } from "./view.ts";
 
 const MOST_HIGH = 460;
@@ -315,7 +315,7 @@ function Detail({ cycles, cursor }: { cycles: Cycles | undefined; cursor: Cursor
         <strong>{cycles.rank.title}, cycle {count(cursor.cycle)}</strong>: {size ? plural(size, "request") : "requests not known"}, {count(cycles.cycle("entry")[index] ?? 0)} µs of CPU time
         {cycles.diverges.codes[index] ? <strong class="contradict"> ◆ the ranks did not all do the same</strong> : ""}
       </p>
-      <div class="scroll">
+      <Scroll label="Passes of the cycle">
         <table>
           <thead>
             <tr>
@@ -344,7 +344,7 @@ function Detail({ cycles, cursor }: { cycles: Cycles | undefined; cursor: Cursor
             ))}
           </tbody>
         </table>
-      </div>
+      </Scroll>
     </div>
   );
 }

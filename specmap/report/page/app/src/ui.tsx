@@ -74,9 +74,9 @@ export function None({ children }: { children: ComponentChildren }) {
 }
 
 /** A box that scrolls by itself, and that the keyboard can reach for that. */
-export function Scroll({ label, children }: { label: string; children: ComponentChildren }) {
+export function Scroll({ label, tall, children }: { label: string; tall?: boolean; children: ComponentChildren }) {
   return (
-    <div class="scroll" role="region" aria-label={label} tabIndex={0}>
+    <div class={tall ? "scroll tall" : "scroll"} role="group" aria-label={label} tabIndex={0}>
       {children}
     </div>
   );
@@ -126,7 +126,7 @@ export function Buttons<T extends string>(props: {
 export function Source(props: { lines: readonly string[]; start: number; here?: number | readonly number[]; label: string }) {
   const marked = new Set(typeof props.here === "number" ? [props.here] : props.here ?? []);
   return (
-    <pre class="source" tabIndex={0} role="region" aria-label={props.label}>
+    <pre class="source" tabIndex={0} role="group" aria-label={props.label}>
       {props.lines.map((line, index) => {
         const at = props.start + index;
         return (
@@ -145,7 +145,7 @@ export function Diff({ text, label }: { text: string; label: string }) {
   const kind = (line: string) =>
     /^(\+\+\+|---|@@)/.test(line) ? "hunk" : line.startsWith("+") ? "plus" : line.startsWith("-") ? "minus" : "";
   return (
-    <pre class="source" tabIndex={0} role="region" aria-label={label}>
+    <pre class="source" tabIndex={0} role="group" aria-label={label}>
       {text.replace(/\n$/, "").split("\n").map((line, index) => (
         <span key={index} class={`row ${kind(line)}`}>
           {line + "\n"}
