@@ -9,6 +9,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -154,6 +155,17 @@ def _cache_folder(cache_dir: Path | None, use_cache: bool) -> Iterator[Path]:
         raise OutputError(f"no temporary folder: {error.strerror or error}; set TMPDIR") from None
     with folder as name:
         yield Path(name)
+
+
+def told_apart(labels: tuple[str, str], roots: tuple[Path, Path]) -> tuple[str, str]:
+    """Return the names of two trees; where they are the same, with a folder that differs."""
+    if labels[0] != labels[1] or roots[0] == roots[1]:
+        return labels
+    (one, other), last = (root.parts for root in roots), (roots[0].name, roots[1].name)
+    pairs = zip_longest(one, other)
+    differ = next(pair for pair in pairs if pair[0] != pair[1])
+    named = [part or name for part, name in zip(differ, last, strict=True)]
+    return f"{labels[0]} ({named[0]})", f"{labels[1]} ({named[1]})"
 
 
 def check_phases(phases: Iterable[str]) -> None:

@@ -116,16 +116,12 @@ def _asked(request: Request) -> tuple[_Asked, ...]:
 
 
 def _told_apart(asked: Sequence[_Asked], sides: list[Subject]) -> list[Subject]:
-    """Add to labels that are the same the end of each name in which they differ."""
-    if len({side.label for side in sides}) == len(sides):
+    """Name the folders of two sides that have the same label."""
+    if len(sides) != 2:
         return sides
-    names = [Path(one.run or one.target or "").parts for one in asked]
-    for length in range(1, max(map(len, names)) + 1):
-        ends = [str(Path(*parts[-length:])) for parts in names]
-        if len(set(ends)) == len(ends):
-            pairs = zip(sides, ends, strict=True)
-            return [replace(side, label=f"{side.label} ({end})") for side, end in pairs]
-    return sides
+    one, other = (Path(name.run or name.target or "").resolve() for name in asked)
+    labels = pipeline.told_apart((sides[0].label, sides[1].label), (one, other))
+    return [replace(side, label=label) for side, label in zip(sides, labels, strict=True)]
 
 
 def is_run(name: str) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -138,19 +137,8 @@ def diff_trees(
             maps.append(pipeline.scan_resolved(tree, platform=platform, progress=progress))
             roots.append(tree.checkout.root)
     missing = next((found.unread for found in maps if found.partial), "")
-    was, now = _told_apart((maps[0].target, maps[1].target), (roots[0], roots[1]))
+    was, now = pipeline.told_apart((maps[0].target, maps[1].target), (roots[0], roots[1]))
     return replace(compare_maps(*maps), old=was, new=now), missing
-
-
-def _told_apart(labels: tuple[str, str], roots: tuple[Path, Path]) -> tuple[str, str]:
-    """Return the names of two trees; where they are the same, with a folder that differs."""
-    if labels[0] != labels[1] or roots[0] == roots[1]:
-        return labels
-    (one, other), last = (root.parts for root in roots), (roots[0].name, roots[1].name)
-    pairs = zip_longest(one, other)
-    differ = next(pair for pair in pairs if pair[0] != pair[1])
-    named = [part or name for part, name in zip(differ, last, strict=True)]
-    return f"{labels[0]} ({named[0]})", f"{labels[1]} ({named[1]})"
 
 
 def _choice(request: Request, config: Config) -> Choice:
@@ -224,7 +212,7 @@ def _since(
         source = _source(tree.checkout.root, old)
         was = lint_map(old, now.chosen, source=source, known=now.rules)
         renames = find_renames(old, now.codemap)
-        names = _told_apart((was.target, report.target), (tree.checkout.root, now.root))
+        names = pipeline.told_apart((was.target, report.target), (tree.checkout.root, now.root))
         before = Before(known_of(replace(was, findings=was.new)), renames, _held(old))
         report = accept(report, before, f"in {names[0]}", _held(now.codemap))
         # What stands in a file that could not be read is not gone.

@@ -59,7 +59,7 @@ def test_two_trees_of_one_release_are_told_apart_and_compared(run: Run, tmp_path
     assert run("report", *trees, "-o", "compared.html")[0] == 0
     data, _ = unpacked(Path("compared.html").read_bytes())
     ends = [side["label"].rpartition("(")[2] for side in data["sides"]]
-    assert ends == ["clean/sglang-tree)", "bad/sglang-tree)"]
+    assert ends == ["clean)", "bad)"]
     assert any("item" in line for change in data["changes"] for line in change["lines"])
     run("report", trees[0], trees[0], "-o", "same.html")
     assert unpacked(Path("same.html").read_bytes())[0]["changes"] == []
