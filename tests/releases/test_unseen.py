@@ -1,9 +1,9 @@
 """Facts of releases that the scanner was not written with.
 
-``data/unseen.json`` holds, with file and line, what the source of 0.5.10, 0.5.11, 0.5.15 and
-0.5.16 says: facts of the shape of ``data/facts.json``, and launches of Llama with the worker and
-the verdicts of draft, verify and draft extend, or the refusal. ``refusals`` are launches of more
-releases, which the argument code alone refuses. The launches, and the facts of 0.5.16, were
+``data/unseen.json`` holds, with file and line, what the source of 0.5.3, 0.5.10, 0.5.11, 0.5.15
+and 0.5.16 says: facts of the shape of ``data/facts.json``, and launches of Llama with the worker
+and the verdicts of draft, verify and draft extend, or the refusal. ``refusals`` are launches of
+more releases, which the argument code alone refuses. The launches, and the facts of 0.5.16, were
 written down before specmap was asked.
 """
 
@@ -35,6 +35,8 @@ _DECIDES = "one caller decides by the flag, another drops it"
 _REPORTED = "assigned after the test of the same name, which it cannot decide"
 _DRAFT_PREFILL = "the prefill graph of a draft is not on the way of draft extend"
 UNMET = {
+    "0.5.3-tree": "UNKNOWN: a global dict that the runner fills says whether the model has MLA",
+    "0.5.3-ngram": "UNKNOWN: the request pool of an algorithm that writes no max_num_reqs",
     "0.5.10-flag-v2-draft": _DECIDES,
     "0.5.10-flag-runner-prefill": _REPORTED,
     "0.5.10-sync-ngram-truth": "the truth value of an attribute that may be None is not seen",
