@@ -10,6 +10,7 @@ before it.
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from specmap.codemap.condition import FALSE, TRUE
@@ -45,6 +46,7 @@ _MAX_SCOPES = 4
 class _Memo:
     hits: tuple[Hit, ...]
     facts: Facts
+    made: frozenset[str]
 
 
 class Walk:
@@ -68,6 +70,8 @@ class Walk:
         self.facts: Facts = {f".{n}": Const(v) for n, v in assumed.items()}
         if mode is not None:
             self.facts = {**self.facts, "*": mode}
+        # How many batches of a class were made with a mode of their own.
+        self.made: Mapping[str, int] = {}
         self.sinks = Sinks(resolver)
         self.hits: list[Hit] = []
         self.used: list[Use] = []
@@ -152,6 +156,10 @@ class Walk:
         for keyword in node.keywords:
             if keyword.arg in self.resolver.vocabulary.mode_attribute:
                 self._set_mode(target.cls.id, keyword.value, scope)
+                self._count_made({target.cls.id})
+
+    def _count_made(self, keys: Iterable[str]) -> None:
+        self.made = {**self.made, **{key: self.made.get(key, 0) + 1 for key in keys}}
 
     def _set_mode(self, key: str, value: ast.expr, scope: Scope) -> None:
         members = [
@@ -208,6 +216,7 @@ class Walk:
             prefix = (*self._chain, hop)
             self.hits += [Hit(h.kind, prefix + h.chain, h.mode, h.on) for h in memo.hits]
             self.facts = memo.facts
+            self._count_made(memo.made)
             return
         frame = Frame(target, target.module, this, node, scope, closure)
         self._descend(hop, target, frame, key, shared)
@@ -275,6 +284,7 @@ class Walk:
         shared: tuple[object, ...],
     ) -> None:
         before, depth, facts = len(self.hits), len(self._chain) + 1, self.facts
+        made = self.made
         activations, used = len(self.activations), len(self.used)
         self._chain.append(hop)
         try:
@@ -283,7 +293,8 @@ class Walk:
             self._chain.pop()
         found = tuple(Hit(h.kind, h.chain[depth:], h.mode, h.on) for h in self.hits[before:])
         if found or self.facts != facts:
-            self._memo[key] = _Memo(found, self.facts)
+            new = frozenset(key for key, n in self.made.items() if n != made.get(key))
+            self._memo[key] = _Memo(found, self.facts, new)
             return
         subtree = Subtree(self.activations[activations:], self.used[used:])
         del self.activations[activations:], self.used[used:]

@@ -30,6 +30,7 @@ class WalkExecutor(Executor):
         self._activation = activation
         self._saved: list[Facts] = []
         self._before: list[Facts] = []
+        self._made: list[Mapping[str, int]] = []
 
     @property
     def facts(self) -> Facts:
@@ -43,6 +44,7 @@ class WalkExecutor(Executor):
             return truth == TRUE
         self._saved.append(self._walk.facts)
         self._before.append(self._walk.facts)
+        self._made.append(self._walk.made)
         return None
 
     def _truth(self, node: ast.expr, scope: Scope) -> Condition | None:
@@ -58,19 +60,23 @@ class WalkExecutor(Executor):
         before = self._saved[-1]
         self._saved[-1] = before if after_then is None else after_then
         self._walk.facts = before
+        earlier, made = self._made[-1], self._walk.made
+        self._made[-1] = {key: n for key, n in made.items() if n != earlier.get(key)}
 
     def after_arms(self, then_falls: bool, else_falls: bool) -> None:
         """Keep what the arm that falls through knows.
 
-        Of two, the one that leaves the rank something to do: the walk is about that batch.
+        Of two, the mode of a batch that was made there, else the one that leaves the rank
+        something to do: the walk is about that batch.
         """
-        after_then, before = self._saved.pop(), self._before.pop()
+        after_then, before, made = self._saved.pop(), self._before.pop(), self._made.pop()
         if then_falls and not else_falls:
             self._walk.facts = after_then
-        elif then_falls and self._walk.facts is not before:
-            now = self._walk.facts
+        elif then_falls:
             for key, value in after_then.items():
-                if self._is_idle(now.get(key)) and not self._is_idle(before.get(key)):
+                now, earlier = self._walk.facts.get(key), before.get(key)
+                own = key in made and now == earlier and not self._is_idle(value)
+                if own or (self._is_idle(now) and not self._is_idle(earlier)):
                     self._walk.facts = {**self._walk.facts, key: value}
 
     def _is_idle(self, value: Value | None) -> bool:

@@ -72,3 +72,18 @@ def test_a_worker_that_runs_the_drafts_model_itself_drafts(tmp_path: Path) -> No
         "EagleDraft.draft_forward",
     }
     assert phase(found, PhaseName.VERIFY).role == "target"
+
+
+@pytest.mark.parametrize("other", ["assert forward_batch is not None", "self.told = True"])
+def test_a_batch_that_one_arm_makes_has_its_mode_after_both(tmp_path: Path, other: str) -> None:
+    folder = plant(tmp_path / "tree")
+    made = "            forward_batch = ForwardBatch.init_new(batch, self.model_runner)\n"
+    edit(
+        folder,
+        "sglang/srt/managers/tp_worker.py",
+        ("        if forward_batch is None:\n", "        if batch.reqs:\n"),
+        (made, f"{made}        else:\n            {other}\n"),
+    )
+    found = scan(folder)
+    assert phase(found, PhaseName.VERIFY).forward_modes == ("TARGET_VERIFY",)
+    assert phase(found, PhaseName.DRAFT).forward_modes == ("DECODE",)
