@@ -9,7 +9,6 @@ def capture_one_batch_size(self, bs: int):
         out_cache_loc=self.out_cache_loc[:bs],
         positions=self.positions[:bs],
     )
-    num_tokens = bs * self.width
     if self.dp_size > 1:
         counts = [bs] * self.dp_size
     elif self.gathers:
@@ -20,12 +19,10 @@ def capture_one_batch_size(self, bs: int):
         self.num_tokens_gpu.copy_(torch.tensor(counts, dtype=torch.int32))
 
     def run_once():
-
         return self.model_runner.model.forward(
             forward_batch.input_ids, forward_batch.positions, forward_batch
         )
 
-    run_once()
     run_once()
     with torch.cuda.graph(graph):
         out = run_once()
@@ -34,11 +31,7 @@ def capture_one_batch_size(self, bs: int):
 def replay(self, forward_batch: ForwardBatch):
     raw_bs = forward_batch.batch_size
     bs = self.capture_bs[bisect.bisect_left(self.capture_bs, raw_bs)]
-    num_tokens = bs * self.width
     self.num_tokens_gpu.fill_(bs * self.width)  # expect: SPM307
-    self.input_ids[:raw_bs].copy_(forward_batch.input_ids)
-    self.positions[:raw_bs].copy_(forward_batch.positions)
-    self.out_cache_loc[:raw_bs].copy_(forward_batch.out_cache_loc)
     self.seq_lens[:raw_bs].copy_(forward_batch.seq_lens)
     self.graphs[bs].replay()
     return self.output_buffers[bs]

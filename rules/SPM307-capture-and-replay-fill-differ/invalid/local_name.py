@@ -9,16 +9,13 @@ def capture_one_batch_size(self, bs: int):
         out_cache_loc=self.out_cache_loc[:bs],
         positions=self.positions[:bs],
     )
-    num_tokens = bs * self.width
     self.num_tokens_gpu.copy_(torch.tensor([bs] * 2, dtype=torch.int32))
 
     def run_once():
-
         return self.model_runner.model.forward(
             forward_batch.input_ids, forward_batch.positions, forward_batch
         )
 
-    run_once()
     run_once()
     with torch.cuda.graph(graph):
         out = run_once()
@@ -29,9 +26,6 @@ def replay(self, forward_batch: ForwardBatch):
     bs = self.capture_bs[bisect.bisect_left(self.capture_bs, raw_bs)]
     num_tokens = bs * self.width
     self.num_tokens_gpu.fill_(num_tokens)  # expect: SPM307
-    self.input_ids[:raw_bs].copy_(forward_batch.input_ids)
-    self.positions[:raw_bs].copy_(forward_batch.positions)
-    self.out_cache_loc[:raw_bs].copy_(forward_batch.out_cache_loc)
     self.seq_lens[:raw_bs].copy_(forward_batch.seq_lens)
     self.graphs[bs].replay()
     return self.output_buffers[bs]

@@ -14,12 +14,10 @@ def capture_one_batch_size(self, bs: int):
     self.num_tokens_gpu.copy_(torch.tensor([pruned] * 2, dtype=torch.int32))
 
     def run_once():
-
         return self.model_runner.model.forward(
             forward_batch.input_ids, forward_batch.positions, forward_batch
         )
 
-    run_once()
     run_once()
     with torch.cuda.graph(graph):
         out = run_once()
@@ -32,9 +30,6 @@ def replay(self, forward_batch: ForwardBatch):
         self.num_tokens_gpu.fill_(bs * self.width)
     else:
         self.num_tokens_gpu.fill_(bs)
-    self.input_ids[:raw_bs].copy_(forward_batch.input_ids)
-    self.positions[:raw_bs].copy_(forward_batch.positions)
-    self.out_cache_loc[:raw_bs].copy_(forward_batch.out_cache_loc)
     self.seq_lens[:raw_bs].copy_(forward_batch.seq_lens)
     self.graphs[bs].replay()
     return self.output_buffers[bs]
