@@ -17,6 +17,9 @@ NEW = {"EAGLEWorkerV2", "StandaloneWorkerV2"}
 REWRITES = {
     "bypass": {"SPF105"},
     "constant": {"SPF101"},
+    "disabled": {"SPF106"},
+    "mode": {"SPF104"},
+    "width": {"SPF101"},
 }
 
 
