@@ -306,14 +306,16 @@ class Calls:
         if not (isinstance(name, ast.Constant) and isinstance(name.value, str)):
             return ()
         attribute = ast.copy_location(ast.Attribute(node.args[0], name.value, ast.Load()), node)
+        default = self._resolver.evaluate(node.args[2], scope) if len(node.args) > 2 else ()
         groups = []
         for arm in self._resolver.evaluate(node.args[0], scope):
-            groups.append(under(self._resolver.member(arm.value, attribute, scope), arm.condition))
+            member = self._resolver.member(arm.value, attribute, scope)
+            if not is_known(member) and default and isinstance(arm.value, Instance):
+                member = default
+            groups.append(under(member, arm.condition))
         found = unite(*groups)
-        if not is_known(found) and len(node.args) > 2:
-            default = self._resolver.evaluate(node.args[2], scope)
-            if is_known(default):
-                return default
+        if not is_known(found) and is_known(default):
+            return default
         return found if is_known(found) else ()
 
     def _builtin_type(self, node: ast.Call, scope: Scope) -> Arms:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from specmap.codemap.condition import (
     FALSE,
     TRUE,
+    All,
+    AtomKind,
     Condition,
     all_of,
     any_of,
@@ -253,7 +255,8 @@ class Phases:
             start = next(i for i, hop in enumerate(hit.chain) if hop.function is pivot)
             suffix = hit.chain[start:]
             key = (hit.kind, *((hop.function, hop.node) for hop in suffix))
-            condition = simplify(hop_condition(self._resolver, suffix))
+            outer = _settings_alone(simplify(hop_condition(self._resolver, hit.chain[:start])))
+            condition = simplify(all_of(outer, hop_condition(self._resolver, suffix)))
             if condition == FALSE or self.contradicts(condition):
                 continue
             last = hit.chain[-1]
@@ -348,3 +351,16 @@ def is_owned(frame: Frame, worker: Instance) -> bool:
             return True
         current = current.owner
     return False
+
+
+def _settings_alone(term: Condition) -> Condition:
+    """Keep the conjuncts that compare settings and environment variables, and nothing else."""
+    kept = (
+        part
+        for part in (term.terms if isinstance(term, All) else (term,))
+        if all(
+            atom.kind is AtomKind.LAUNCH and "(" not in atom.text.replace(".get()", "")
+            for atom in atoms_of(part)
+        )
+    )
+    return all_of(*(part for part in kept if part != FALSE))
