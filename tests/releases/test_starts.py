@@ -75,6 +75,11 @@ def test_the_runner_chooses_a_backend(release: str) -> None:
     assert verdicts(outcome(release, {**EAGLE, **tree}, batch="bs=4")) == ALL_GRAPH
 
 
+def test_a_model_without_mla_extends_its_draft_in_flashinfer_0_5_1() -> None:
+    """eagle_worker.py:181-190 asks the table that the runner fills; both ways give a backend."""
+    assert verdicts(outcome("0.5.1", {**EAGLE, "attention_backend": "flashinfer"})) == ALL_GRAPH
+
+
 def test_captured_sizes_0_4_8() -> None:
     """cuda_graph_runner.py:151-163, on 80 GB."""
     wanted = (*range(1, 9), *range(10, 33, 2), 40, 48, 56, *range(80, 161, 16))
