@@ -179,9 +179,8 @@ def plant_server(folder: Path) -> Path:
         folder,
         _ARGUMENTS,
         (
-            "    speculative_num_draft_tokens",
-            "    speculative_algorithm: str = 'EAGLE'\n    tp_size: int = 1\n"
-            "    speculative_num_draft_tokens",
+            "speculative_algorithm: str = None\n",
+            "speculative_algorithm: str = 'EAGLE'\n    tp_size: int = 1\n",
         ),
     )
     for runner in _RUNNERS:  # real runners keep the size that they replay
