@@ -103,6 +103,9 @@ class Access:
         if isinstance(value, Instance):
             if self._resolver.is_settings(value.cls.module.name):
                 return self._setting(value, node, scope)
+            wrapped = self._resolver.attributes.wrapped(value, node, scope)
+            if wrapped is not None:
+                return wrapped
             return self._resolver.members.named(value, node.attr, scope.frame.module)
         if isinstance(value, ClassRef):
             return self._resolver.members.of_class(value, node.attr)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from specmap.codemap.condition import FALSE, TRUE, AtomKind, Condition, any_of, leaf, negate
 from specmap.scan.executor import Executor
 from specmap.scan.guards import Execution, Store
-from specmap.scan.module import ClassInfo, FunctionInfo
-from specmap.scan.storeorder import StoreOrder, is_restored, same_place
+from specmap.scan.module import ClassInfo, FunctionInfo, is_wrapped, same_place
+from specmap.scan.storeorder import StoreOrder, is_restored, stored_before
 from specmap.scan.values import (
     NONE,
     Arm,
@@ -54,6 +54,7 @@ class Attributes:
 
     def __init__(self, resolver: Resolver) -> None:
         self._resolver = resolver
+        self._wrapped: dict[tuple[Instance, ast.Attribute], Arms | None] = {}
         self._values: dict[tuple[Instance, str], Arms] = {}
         self._stores: dict[tuple[Instance, str], list[FoundStore]] = {}
         self._frames: dict[tuple[Instance | None, FunctionInfo], Frame] = {}
@@ -170,12 +171,26 @@ class Attributes:
             self._values, (instance, name), lambda: self._value(instance, name), ()
         )
 
+    def wrapped(self, instance: Instance, node: ast.Attribute, scope: Scope) -> Arms | None:
+        """Return what ``x.a`` holds inside ``x.a = Wrapper(x.a)``, or None elsewhere."""
+        function = scope.frame.function
+        if function is None or node.attr not in function.facts.wrapped:
+            return None
+        key = (instance, node)
+        if key not in self._wrapped:
+            before = stored_before(self.stores(instance, node.attr), node, function)
+            self._wrapped[key] = None if before is None else self._held(instance, node.attr, before)
+        return self._wrapped[key]
+
     def _value(self, instance: Instance, name: str) -> Arms:
+        return self._held(instance, name, self.stores(instance, name))
+
+    def _held(self, instance: Instance, name: str, stores: list[FoundStore]) -> Arms:
         whole: list[tuple[FunctionInfo | None, Arms]] = []
         items: list[Arms] = []
         entries: list[tuple[object, Arms]] = []
         # What only swaps comes last: it adds to what the other stores hold.
-        stores = self._order.in_force(instance, self.stores(instance, name))
+        stores = self._order.in_force(instance, stores)
         stores = sorted(stores, key=_is_swap)
         if not any(found.function.name in _CONSTRUCTORS for found in stores):
             whole += [(None, self._resolver.members.initial(instance, name))] if stores else []
@@ -191,7 +206,8 @@ class Attributes:
             elif _is_swap(found):
                 arms = _swapped(arms, [group for _, group in whole])
             if not store.item:
-                whole = [*_overwritten(whole, found.function, condition), (found.function, arms)]
+                left = _overwritten(whole, found, condition)
+                whole = [*left, (found.function, arms)]
                 continue
             items.append(arms)
             if isinstance(store.key, ast.Constant):
@@ -251,12 +267,14 @@ class Attributes:
 
 
 def _overwritten(
-    groups: list[tuple[FunctionInfo | None, Arms]], function: FunctionInfo, condition: Condition
+    groups: list[tuple[FunctionInfo | None, Arms]], found: FoundStore, condition: Condition
 ) -> list[tuple[FunctionInfo | None, Arms]]:
     """What earlier stores of the same method leave, where a later one has run."""
-    left = negate(condition)
+    left, wrapped = negate(condition), is_wrapped(found.store.target, found.store.value)
     return [
-        (where, under(arms, left) if where is function and _is_plain(arms) else arms)
+        (where, under(arms, left))
+        if where is found.function and (wrapped or _is_plain(arms))
+        else (where, arms)
         for where, arms in groups
     ]
 

@@ -202,6 +202,7 @@ class BodyFacts:
 
     stores: set[str] = field(default_factory=set)
     twice: set[str] = field(default_factory=set)
+    wrapped: set[str] = field(default_factory=set)
     outside: set[str] = field(default_factory=set)
     calls: list[ast.Call] = field(default_factory=list)
     assigns: list[Assigned] = field(default_factory=list)
@@ -223,6 +224,25 @@ _TELLING = frozenset(
         ast.Subscript,
     }
 )
+
+
+def is_wrapped(target: ast.Attribute, value: ast.expr) -> bool:
+    """Return whether an assignment is ``x.a = Wrapper(x.a)``."""
+    return any(same_place(argument, target) for argument in given_to_new(value))
+
+
+def given_to_new(value: ast.expr) -> list[ast.expr]:
+    """Return what goes into a new object, a call of a capitalised name; else nothing."""
+    if not isinstance(value, ast.Call) or not last_name(value.func).lstrip("_")[:1].isupper():
+        return []
+    return [*value.args, *(keyword.value for keyword in value.keywords)]
+
+
+def same_place(one: ast.expr, other: ast.expr) -> bool:
+    """Whether two expressions are one local name, or one chain of attributes of it."""
+    if isinstance(one, ast.Attribute) and isinstance(other, ast.Attribute):
+        return one.attr == other.attr and same_place(one.value, other.value)
+    return isinstance(one, ast.Name) and isinstance(other, ast.Name) and one.id == other.id
 
 
 def _body_facts(function: FunctionNode) -> BodyFacts:
@@ -248,6 +268,9 @@ def _body_facts(function: FunctionNode) -> BodyFacts:
                 facts.stores.add(node.value.attr)
         elif isinstance(node, ast.Assign):
             facts.assigns.append(Assigned(node, node.targets, node.value))
+            for target in node.targets:
+                if isinstance(target, ast.Attribute) and is_wrapped(target, node.value):
+                    facts.wrapped.add(target.attr)
         elif isinstance(node, ast.AnnAssign):
             if node.value is not None:
                 facts.assigns.append(Assigned(node, (node.target,), node.value))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from specmap.codemap.condition import TRUE
 from specmap.scan.guards import Bound, Store
+from specmap.scan.module import given_to_new, is_wrapped, same_place
 from specmap.scan.truths import is_test
 from specmap.scan.values import Arms, Const, Instance, only
 
@@ -129,6 +130,19 @@ def _between(
     return found
 
 
+def stored_before(
+    stores: Sequence[FoundStore], node: ast.expr, function: FunctionInfo
+) -> list[FoundStore] | None:
+    """Return the stores before ``x.a = Wrapper(x.a)`` whose argument ``node`` is, if it is one."""
+    for found in stores:
+        store = found.store
+        if found.function is function and is_wrapped(store.target, store.value):
+            if any(argument is node for argument in given_to_new(store.value)):
+                at = _line(store)
+                return [s for s in stores if s.function is not function or _line(s.store) < at]
+    return None
+
+
 def is_restored(store: Store) -> bool:
     """Return whether a store gives an attribute back what a local name saved of it before."""
     node, index, scope = store.value, store.index, store.scope
@@ -145,13 +159,6 @@ def is_restored(store: Store) -> bool:
         and node.attr == store.target.attr
         and same_place(node.value, store.target.value)
     )
-
-
-def same_place(one: ast.expr, other: ast.expr) -> bool:
-    """Whether two expressions are one local name, or one chain of attributes of it."""
-    if isinstance(one, ast.Attribute) and isinstance(other, ast.Attribute):
-        return one.attr == other.attr and same_place(one.value, other.value)
-    return isinstance(one, ast.Name) and isinstance(other, ast.Name) and one.id == other.id
 
 
 def _line(store: Store) -> int:

@@ -176,3 +176,32 @@ def test_a_method_that_a_module_replaces(tmp_path: Path, patch: str, left: str) 
     draft = after.pop("draft"), before.pop("draft")
     assert (draft[0] == "never", draft[0] == draft[1]) == (left == "never", left == "same")
     assert after == before
+
+
+RUNNERS = "sglang/srt/model_executor/model_runner.py"
+MADE = "            self.graph_runner = CudaGraphRunner(self)\n"
+TIMED = "            self.graph_runner = Timed(self.graph_runner)\n"
+WRAPPER = """
+
+class Timed:
+    def __init__(self, inner):
+        self.inner = inner
+
+    def can_run(self, forward_batch):
+        return forward_batch.batch_size <= 2 and self.inner.can_run(forward_batch)
+
+    def replay(self, forward_batch):
+        return self.inner.replay(forward_batch)
+
+
+class ModelRunner"""
+
+
+def test_a_runner_in_a_wrapper_is_asked_through_it(tmp_path: Path) -> None:
+    folder = plant(tmp_path / "t")
+    before = graphs(folder)
+    edit(folder, RUNNERS, (MADE, MADE + TIMED), ("\n\nclass ModelRunner:", WRAPPER + ":"))
+    after = graphs(folder)
+    assert "forward_batch.batch_size <= 2" in after["verify"]
+    assert "self.max_bs" in before["verify"] and "self.max_bs" in after["verify"]
+    assert after["draft"] == before["draft"]
