@@ -30,7 +30,6 @@ DATA: dict[str, list[dict[str, Any]]] = json.loads(
 
 # Facts that the map or the verdicts do not meet, each with its reason. One that is met must leave.
 _OPEN = "UNKNOWN: what stands in the draft's place for a prefill graph is not told"
-_NEXT = "a flag in a draft that runs no pass gets the phase of verify"
 _DECIDES = "one caller decides by the flag, another drops it"
 _REPORTED = "assigned after the test of the same name, which it cannot decide"
 _DRAFT_PREFILL = "the prefill graph of a draft is not on the way of draft extend"
@@ -39,19 +38,13 @@ UNMET = {
     "0.5.3-ngram": "UNKNOWN: the request pool of an algorithm that writes no max_num_reqs",
     "0.5.10-flag-v2-draft": _DECIDES,
     "0.5.10-flag-runner-prefill": _REPORTED,
-    "0.5.10-sync-ngram-truth": "the truth value of an attribute that may be None is not seen",
     "0.5.10-over-enforced": "PIECEWISE: what attributes the draft's own layers have is not asked",
     "0.5.10-layers-v1": "UNKNOWN: the length of a list that a loop fills",
     "0.5.15-flag-draft": _DECIDES,
     "0.5.15-flag-runner-prefill": _REPORTED,
     "0.5.15-standalone-fa3": _DRAFT_PREFILL,
     "0.5.15-standalone-over": _DRAFT_PREFILL,
-    "0.5.15-no-steps-skip": "GRAPH: the variable that skips draft extend is not asked",
     "0.5.15-no-padding": "UNKNOWN: the graphs that a backend holds",
-    "0.5.11-flag-ml-draft": _NEXT,
-    "0.5.11-flag-ml-vote": _NEXT,
-    "0.5.11-flag-v2-draft": "one of two callers runs no draft, so that the phase is that of verify",
-    "0.5.11-sync-dflash-verified": "placed before verify: draft and verify share a forward mode",
     "0.5.16-off": _OPEN,
     "0.5.16-decode-off": _OPEN,
     "0.5.16-fa3": _OPEN,
