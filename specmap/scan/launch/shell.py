@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
 from specmap.scan.launch.shelllexer import Piece, Simple, Word, lex, literal
 from specmap.scan.launch.unknown import unknown_parts
@@ -12,11 +13,18 @@ from specmap.scan.launch.unknown import unknown_parts
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(\+?)=(.*)", re.S)
 _NAMED = re.compile(r"\$(?:\{([A-Za-z_]\w*)(?:\[[@*]\])?\}|([A-Za-z_]\w*))")
 _ARRAY = re.compile(r"\$\{([A-Za-z_]\w*)\[[@*]\]\}")
-_OPENING = frozenset({"if", "for", "while", "until", "case"})
-_CLOSING = frozenset({"fi", "done", "esac"})
-_LEADING = frozenset({"then", "else", "elif", "do", "{", "}", "!", "time", *_OPENING, *_CLOSING})
+# A function's body runs when it is called, if it is.
+_OPENING = frozenset({"if", "for", "while", "until", "case", "{"})
+_CLOSING = frozenset({"fi", "done", "esac", "}"})
+_LEADING = frozenset({"then", "else", "elif", "do", "!", "time", *_OPENING, *_CLOSING})
 _EXPORTS = frozenset({"export", "setenv", "declare", "typeset", "readonly", "local"})
+# Commands that set the variables which their words name.
+_WRITERS = frozenset({"let", "eval", "read", "printf", "mapfile", "readarray", "getopts"})
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
+_ARITHMETIC = re.compile(r"\(\(\s*([A-Za-z_]\w*)\s*(?:[-+*/%]?=(?!=)|\+\+|--)")
 _TESTS = frozenset({"[", "[[", "test"})
+_PIPES = ("|", "|&")
+_APART = (("|",), ("|&",), ("&",))
 _SOURCES = frozenset({"source", "."})
 # What `source` most often reads: Python's and conda's own scripts set nothing that a server reads.
 _HARMLESS = ("activate", "conda.sh")
@@ -53,6 +61,7 @@ class _State:
     used: set[str] = field(default_factory=set)
     files: dict[str, str] = field(default_factory=dict)
     sourced: list[str] = field(default_factory=list)
+    outer: list[tuple[dict[str, list[str]], set[str], set[str]]] = field(default_factory=list)
     depth: int = 0
     asked: bool = False
     tested: bool = False
@@ -66,6 +75,15 @@ class _State:
         """Make a variable unknown for good."""
         self.branched.add(name)
         self.known.pop(name, None)
+
+    def enter(self) -> None:
+        """Begin a subshell: what it sets is gone after it."""
+        self.outer.append((dict(self.known), set(self.exported), set(self.branched)))
+
+    def leave(self) -> None:
+        """End a subshell."""
+        if self.outer:
+            self.known, self.exported, self.branched = self.outer.pop()
 
     def assign(self, name: str, add: str, values: list[str], is_array: bool) -> None:
         if self.maybe:
@@ -90,8 +108,17 @@ def run(text: str, env: Mapping[str, str]) -> list[Run]:
     """
     state = _State({name: [value] for name, value in env.items()}, set(env))
     simples, notes = lex(text)
+    for name in _ARITHMETIC.findall(text):
+        state.forget(name)
     found = []
-    for simple in _joined(simples):
+    lined = _joined(simples)
+    apart = False
+    for simple, following in zip_longest(lined, lined[1:]):
+        _scope(simple, state, apart)
+        ended = following.between[:1] if following is not None else ()
+        apart = simple.before in _PIPES or ended in _APART
+        if apart:
+            state.enter()
         command = _strip_keywords(simple, state)
         _follow(simple, state)
         words, local = _assignments(command, state)
@@ -105,6 +132,9 @@ def run(text: str, env: Mapping[str, str]) -> list[Run]:
         if expanded[:1] == ("unset",):
             _unset(expanded[1:], state)
             continue
+        if expanded[:1] and expanded[0] in _WRITERS:
+            for name in set(_IDENTIFIER.findall(" ".join(expanded[1:]))) & state.known.keys():
+                state.forget(name)
         if len(expanded) > 1 and expanded[0] in _SOURCES:
             if not expanded[1].endswith(_HARMLESS):
                 state.sourced.append(" ".join(expanded[:2]))
@@ -119,6 +149,17 @@ def run(text: str, env: Mapping[str, str]) -> list[Run]:
                 tuple(dict.fromkeys(state.sourced)))
         )  # fmt: skip
     return _with_join_notes(found, simples)
+
+
+def _scope(simple: Simple, state: _State, apart: bool) -> None:
+    """Leave the subshell of the last command, and enter or leave those of parentheses."""
+    if apart:
+        state.leave()
+    for separator in simple.between:
+        if separator == "(":
+            state.enter()
+        elif separator == ")":
+            state.leave()
 
 
 def _joined(simples: list[Simple]) -> list[Simple]:

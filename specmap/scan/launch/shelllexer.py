@@ -33,8 +33,8 @@ Word = tuple[Piece, ...]
 class Simple:
     """A simple command: its words, where its output goes, the documents it reads.
 
-    ``before`` is the separator in front of it. An array assignment is a word whose elements
-    stand in ``arrays``, by its position.
+    ``before`` is the separator in front of it, ``between`` all of them since the last command.
+    An array assignment is a word whose elements stand in ``arrays``, by its position.
     """
 
     line: int
@@ -43,6 +43,7 @@ class Simple:
     arrays: dict[int, list[Word]] = field(default_factory=dict)
     outputs: list[Word] = field(default_factory=list)
     documents: list[str] = field(default_factory=list)
+    between: tuple[str, ...] = ()
 
 
 def literal(word: Word) -> str:
@@ -54,7 +55,14 @@ def lex(text: str) -> tuple[list[Simple], tuple[str, ...]]:
     """Return the simple commands of a script in order, and notes on what was mended."""
     lexer = _Lexer(text)
     lexer.run()
-    return [c for c in lexer.commands if c.words or c.documents], tuple(dict.fromkeys(lexer.notes))
+    found: list[Simple] = []
+    between: list[str] = []
+    for command in lexer.commands:
+        between.append(command.before)
+        if command.words or command.documents:
+            command.between, between = tuple(between), []
+            found.append(command)
+    return found, tuple(dict.fromkeys(lexer.notes))
 
 
 class _Lexer:
