@@ -36,6 +36,9 @@ _PLAIN_WIDTH = 10_000
 def main() -> NoReturn:
     """Run the command line and exit; every failure is one line on stderr."""
     gc.disable()  # one short run over trees without cycles
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # closed by the caller
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115
     try:
         result = command.main(standalone_mode=False)
         code = _show(result) if isinstance(result, Shown) else result

@@ -215,7 +215,7 @@ def why(
     the way from the scheduler to each sink with the guards on it, and the tests of the graph;
     with a launch command also their values, where those come from, and the smallest changes that
     give another verdict. For a line without a graph flag: the lines that may have been meant, here
-    and in the releases of the cache.
+    and in the releases of the cache. Exit code: 1 where --expect does not hold, else 0.
 
     \b
     Examples:
@@ -230,10 +230,12 @@ def why(
         found = explain(
             target, place, launch, platform=platform, use_cache=not no_cache, progress=progress
         )
+    unmet = [e for e in (found.outcome.expectations if found.outcome else ()) if not e.met]
+    said = tuple(f"{e.phase} was expected {e.expected} and is {e.found}" for e in unmet)
     if name == "json":
         from specmap.report.outcome_json import render_explanation_json
 
-        return Shown(render_explanation_json(found), 0, show.file)
+        return Shown(render_explanation_json(found), int(bool(unmet)), show.file, said)
     from specmap.report.explanation_text import render_explanation
 
-    return Shown(render_explanation(found, show.options), 0, show.file)
+    return Shown(render_explanation(found, show.options), int(bool(unmet)), show.file, said)

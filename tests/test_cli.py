@@ -284,3 +284,17 @@ def test_a_pipe_is_as_wide_as_the_caller_says(run: Run, monkeypatch: pytest.Monk
     monkeypatch.setenv("COLUMNS", "80")
     narrow = max(map(len, run(*tree).out.splitlines()))
     assert narrow <= 80 < free
+
+
+@pytest.mark.parametrize(
+    ("closed", "arguments", "code"),
+    [(">&-", "rules", 0), ("2>&-", "rules", 0), ("<&-", "scan nowhere --args-file -", 2)],
+)
+def test_a_stream_that_the_caller_closed(closed: str, arguments: str, code: int) -> None:
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$0" -m specmap {arguments} {closed}', sys.executable],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == code
+    assert "internal error" not in done.stderr
+    assert bool(done.stdout) == (closed == "2>&-")

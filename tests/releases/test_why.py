@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
-from specmap import explained
+from specmap import cli, explained
 from specmap.codemap.explanation import Explanation, SettingChange
 from specmap.codemap.verdict import Verdict
 from specmap.explained import explain
@@ -163,3 +164,16 @@ def test_a_graph_that_two_things_keep_away_takes_two_changes_0_5_12(tmp_path: Pa
     pairs = [{(c.name, c.new) for c in one.changes} for one in found.alternatives]
     assert {("attention_backend", "triton"), ("cuda_graph_max_bs", 4)} in pairs
     assert {one.verdict for one in found.alternatives} == {Verdict.GRAPH}
+
+
+@pytest.mark.parametrize(("wanted", "code"), [("verify=EAGER", 0), ("verify=GRAPH", 1)])
+def test_why_fails_where_an_expectation_does_not_hold(
+    wanted: str, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    launch = "--model-path m --speculative-algorithm EAGLE --disable-cuda-graph"
+    arguments = ["sglang==0.5.9", "EAGLEWorker.verify", "--args", launch, "--expect", wanted]
+    monkeypatch.setattr(sys, "argv", ["specmap", "why", *arguments])
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    assert stopped.value.code == code
+    assert ("expected GRAPH and is EAGER" in capsys.readouterr().err) == bool(code)

@@ -366,7 +366,7 @@ def _never_replayed(
         span=stored.span,
         holder=stored.holder,
         anchor=f"{name} = {stored.value}",
-        message=f"{name} {before} {', '.join(phases) or 'no phase'} {after}",
+        message=f"{name} {before} {', '.join(phases) or 'a phase'} {after}",
         phases=phases,
         workers=tuple(sorted({worker for worker, _ in where})),
     )
