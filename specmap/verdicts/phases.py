@@ -176,7 +176,7 @@ def _without_graph(phase: Phase) -> str:
         return ""
     ends = dict.fromkeys(arm.chain[-1] for arm in phase.arms if arm.chain)
     places = [f"{qualname_of(name)} ({file_of(name)}:{line})" for name, line in ends]
-    return f"no graph of its own: ends eager in {', '.join(places)}" if places else ""
+    return f"no way to a graph: ends eager in {', '.join(places)}" if places else ""
 
 
 def _at(ranges: tuple[BatchRange, ...], size: int) -> Verdict:

@@ -86,7 +86,7 @@ def test_a_phase_without_a_graph_says_where_it_ends() -> None:
     outcome = judge(Sizes((1, 2)), 8, 4).phase(phase)
     assert outcome.verdict is Verdict.EAGER
     assert outcome.note == (
-        "no graph of its own: ends eager in ModelRunner.forward_extend "
+        "no way to a graph: ends eager in ModelRunner.forward_extend "
         "(sglang/srt/model_executor/model_runner.py:3233)"
     )
     assert judged(AT_MOST, Sizes((1, 2)), 8, 4).note == ""
