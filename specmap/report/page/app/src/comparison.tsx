@@ -91,7 +91,10 @@ function Verdicts({ left, right }: { left: Side; right: Side }) {
     for (const worker of side.workers) for (const phase of worker.phases) names.set(`${worker.name} ${phase.name}`, [worker.name, phase.name]);
   }
   const rows = [...names.values()].map(([worker, phase]) => ({ worker, phase, a: phaseOf(left, worker, phase), b: phaseOf(right, worker, phase) }));
-  const differs = (row: (typeof rows)[number]) => row.a?.verdict !== row.b?.verdict || row.a?.observed?.word !== row.b?.observed?.word;
+  // A side without a run says nothing about what ran.
+  const bothRan = left.run !== null && right.run !== null;
+  const differs = (row: (typeof rows)[number]) =>
+    row.a?.verdict !== row.b?.verdict || (bothRan && row.a?.observed?.word !== row.b?.observed?.word);
   const inPlay = new Set([left, right].flatMap((side) => side.workers.filter((worker) => mayRun(side, worker)).map((worker) => worker.name)));
   const shown = [...rows.filter(differs), ...rows.filter((row) => !differs(row) && inPlay.has(row.worker))];
   if (!shown.length) return null;
