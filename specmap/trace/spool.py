@@ -147,7 +147,7 @@ class Tail:
         found = []
         header, names = self.name + HEADER, self.name + NAMES
         if self._broken_header or not (self._folder / header).exists():
-            what = "no JSON object" if self._broken_header else "missing"
+            what = "no JSON object of a rank" if self._broken_header else "missing"
             found.append(
                 f"{header}: {what}; the rank's versions, arguments and classes are not known, and "
                 "what it had in memory is not saved"
@@ -186,6 +186,8 @@ class Tail:
     def _poll_header(self) -> None:
         data = _read(self._folder / (self.name + HEADER), 0, -1)
         found = _parsed(data)
+        if found is not None and not all(map(_is_numbered, map(found.get, _NUMBERED))):
+            found = None
         self._broken_header = bool(data) and found is None
         self.header = found or self.header
 
@@ -220,6 +222,18 @@ def _parsed(text: bytes) -> Mapping[str, Any] | None:
     except ValueError:
         return None
     return data if isinstance(data, dict) else None
+
+
+# Tables of a header that go by a number.
+_NUMBERED = ("modes", "classes")
+
+
+def _is_numbered(table: object) -> bool:
+    return table is None or (isinstance(table, dict) and all(map(_is_number, table)))
+
+
+def _is_number(key: str) -> bool:
+    return key.removeprefix("-").isdecimal()
 
 
 def salvage(folder: Path, name: str, shared: Path = SHARED) -> int:

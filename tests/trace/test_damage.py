@@ -39,6 +39,10 @@ def half(folder: Path, name: str) -> None:
     cut(folder / f"{name}.json")
 
 
+def odd_keys(folder: Path, name: str) -> None:
+    (folder / f"{name}.json").write_text('{"modes": {"x": 5}}')
+
+
 def a_list(folder: Path, name: str) -> None:
     (folder / f"{name}.json").write_text("[]", "utf-8")
 
@@ -82,8 +86,9 @@ def refused(folder: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("broken", "said", "left"),
     [
-        (half, ".json: no JSON object; the rank's versions", (5, 5)),
-        (a_list, ".json: no JSON object; the rank's versions", (5, 5)),
+        (half, ".json: no JSON object of a rank; the rank's versions", (5, 5)),
+        (a_list, ".json: no JSON object of a rank; the rank's versions", (5, 5)),
+        (odd_keys, ".json: no JSON object of a rank; the rank's versions", (5, 5)),
         (no_header, ".json: missing; the rank's versions", (5, 5)),
         (no_names, ".names: missing; reasons and places have no text", (5, 5)),
         (bad_names, ".names: 2 lines are no JSON; reasons are missing", (5, 5)),
