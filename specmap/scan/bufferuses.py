@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from specmap.codemap.hazards import BufferUse, Role, UseKind
 from specmap.scan.module import ClassInfo, FunctionInfo, Module, last_name
-from specmap.scan.nodes import nodes_in
+from specmap.scan.nodes import arguments_of, nodes_in
 from specmap.scan.resolver import Resolver
 
 _FACTORIES = frozenset(
@@ -115,7 +115,7 @@ def _regions(method: FunctionInfo) -> list[ast.FunctionDef]:
     handed: set[str] = set()
     for node in nodes:
         if isinstance(node, ast.Call):
-            given = [*node.args, *(k.value for k in node.keywords)]
+            given = arguments_of(node)
             handed |= {g.id for g in given if isinstance(g, ast.Name)}
         elif isinstance(node, ast.With) and any("graph(" in ast.unparse(i) for i in node.items):
             inner = [n for s in node.body for n in nodes_in(s) if isinstance(n, ast.Call)]

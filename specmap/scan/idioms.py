@@ -17,6 +17,7 @@ from specmap.codemap.graph import SyncKind
 from specmap.scan import tensors
 from specmap.scan.devices import Devices
 from specmap.scan.module import last_name
+from specmap.scan.nodes import arguments_of
 from specmap.scan.tensortypes import CPU, UNKNOWN, Tensor
 from specmap.scan.values import External, FunctionRef, Opaque, Scope
 
@@ -121,7 +122,7 @@ class Idioms:
         elif self._is_of(node, scope, "torch."):
             yield from self._function(node, name, scope)
         elif _is_template(node.func.value) or self._is_of(node, scope, "logging."):
-            shown = [*node.args, *(keyword.value for keyword in node.keywords)]
+            shown = arguments_of(node)
             yield from self._text(node, shown, scope)
         elif self._is_of(node, scope, "math."):
             yield from self._numbers(node, scope)

@@ -12,7 +12,7 @@ from functools import cached_property
 from io import BytesIO
 
 from specmap.codemap.source import Span, symbol_id
-from specmap.scan.nodes import nodes_in
+from specmap.scan.nodes import arguments_of, nodes_in
 
 _WORDS = re.compile(r"\w+")
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -60,6 +60,11 @@ class FunctionInfo:
     def is_static(self) -> bool:
         """Whether no ``self`` or ``cls`` is bound."""
         return "staticmethod" in self.decorators
+
+    @property
+    def is_context_manager(self) -> bool:
+        """Whether it is a generator that ``with`` runs in two halves."""
+        return "contextmanager" in self.decorators
 
     @property
     def is_classmethod(self) -> bool:
@@ -235,7 +240,7 @@ def given_to_new(value: ast.expr) -> list[ast.expr]:
     """Return what goes into a new object, a call of a capitalised name; else nothing."""
     if not isinstance(value, ast.Call) or not last_name(value.func).lstrip("_")[:1].isupper():
         return []
-    return [*value.args, *(keyword.value for keyword in value.keywords)]
+    return arguments_of(value)
 
 
 def same_place(one: ast.expr, other: ast.expr) -> bool:

@@ -24,6 +24,11 @@ def children(node: ast.AST) -> list[ast.AST]:
     return found
 
 
+def arguments_of(call: ast.Call) -> list[ast.expr]:
+    """Return what a call passes, by position and by name."""
+    return [*call.args, *(keyword.value for keyword in call.keywords)]
+
+
 def nodes_in(node: ast.AST) -> list[ast.AST]:
     """Return a node and all nodes below it, breadth first as ``ast.walk`` does."""
     found = [node]

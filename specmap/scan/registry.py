@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from specmap.codemap.condition import TRUE, AtomKind, Condition, all_of, leaf
 from specmap.scan.module import ClassInfo
+from specmap.scan.nodes import arguments_of
 from specmap.scan.resolver import Resolver
 from specmap.scan.values import ClassRef, Frame, FunctionRef, Instance, Scope, Value
 
@@ -30,7 +31,7 @@ def registered(resolver: Resolver) -> dict[ClassInfo, list[Condition]]:
 def _of_call(
     resolver: Resolver, call: ast.Call, scope: Scope
 ) -> Iterator[tuple[ClassInfo, Condition]]:
-    passed = [*call.args, *(keyword.value for keyword in call.keywords)]
+    passed = arguments_of(call)
     names = [p.value for p in passed if isinstance(p, ast.Constant) and isinstance(p.value, str)]
     values = [arm.value for p in passed for arm in resolver.evaluate(p, scope)] if names else []
     vocabulary = resolver.vocabulary

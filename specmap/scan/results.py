@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from specmap.scan import tensors
 from specmap.scan.module import FunctionInfo, last_name
-from specmap.scan.nodes import nodes_in
+from specmap.scan.nodes import arguments_of, nodes_in
 from specmap.scan.resolver import Resolver
 from specmap.scan.tensortypes import CPU, HOST, UNKNOWN, Host, Tensor, Typed, joined
 from specmap.scan.values import External, Frame, FunctionRef, Opaque, Scope, Value
@@ -139,7 +139,7 @@ class Results:
 
         Calls with arguments of the same types have the same answer.
         """
-        passed = [*node.args, *(keyword.value for keyword in node.keywords)]
+        passed = arguments_of(node)
         types = tuple(self._devices.typed(part, scope) for part in passed)
         names = tuple(keyword.arg for keyword in node.keywords)
         key = (target.function, target.self_value, target.closure, index, types, names)

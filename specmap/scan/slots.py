@@ -73,7 +73,7 @@ class Slots:
             from_outside=found.outside,
             created=_created(arms),
             restored_line=restored,
-            context_manager="contextmanager" in function.decorators,
+            context_manager=function.is_context_manager,
             also_unknown=_unknown(arms),
         )
 
@@ -85,7 +85,7 @@ class Slots:
 
     def _restored_line(self, found: FoundStore) -> int | None:
         """In a context manager: the line after ``yield`` that stores the old value again."""
-        if "contextmanager" not in found.function.decorators:
+        if not found.function.is_context_manager:
             return None
         name, line = found.store.target.attr, found.store.target.lineno
         run = self._resolver.attributes.execution(found.store.scope.frame)

@@ -18,6 +18,7 @@ from specmap.codemap.verdict import SinkKind
 from specmap.scan import windows
 from specmap.scan.guards import Path, Store
 from specmap.scan.module import FunctionInfo
+from specmap.scan.nodes import arguments_of
 from specmap.scan.resolver import Resolver
 from specmap.scan.sinks import Sinks
 from specmap.scan.values import (
@@ -129,7 +130,7 @@ class Walk:
             elif target is not None:
                 before = self.facts
                 self._follow(arm, target, node, scope, path, activation)
-                if windows.is_context_manager(target) and node not in self.entered:
+                if target.is_context_manager and node not in self.entered:
                     self.facts = windows.left(self.facts, before)
 
     def _sink(
@@ -304,7 +305,7 @@ class Walk:
     def _arguments(self, node: ast.Call, scope: Scope) -> tuple[Value, ...]:
         """The structural arguments of a call: objects, classes, functions, constants."""
         found: list[Value] = []
-        for argument in [*node.args, *(k.value for k in node.keywords)]:
+        for argument in arguments_of(node):
             for arm in self.resolver.evaluate(argument, scope):
                 if isinstance(arm.value, Instance | ClassRef | FunctionRef | Const | EnumMember):
                     found.append(arm.value)

@@ -10,7 +10,6 @@ from specmap.scan.storeorder import is_restored
 from specmap.scan.values import Const, Facts, Instance
 
 if TYPE_CHECKING:
-    from specmap.scan.module import FunctionInfo
     from specmap.scan.resolver import Resolver
 
 
@@ -23,18 +22,13 @@ def after_store(resolver: Resolver, store: Store, facts: Facts) -> Facts:
     keys = [(arm.value, name) for arm in receiver if isinstance(arm.value, Instance)]
     if is_restored(store):
         # What a context manager restores, it restores when its block ends.
-        over = [] if is_context_manager(function) else [key for key in keys if key in facts]
+        over = [] if function.is_context_manager else [key for key in keys if key in facts]
         return {key: value for key, value in facts.items() if key not in over} if over else facts
     held = resolver.pick(resolver.evaluate(store.value, store.scope), store.index)
     if len(held) != 1 or not isinstance(held[0].value, Const) or not _ends(resolver, store):
         return facts
     resolver.windows.add(name)
     return {**facts, **dict.fromkeys(keys, held[0].value)}
-
-
-def is_context_manager(function: FunctionInfo) -> bool:
-    """Whether a function is a generator that ``with`` runs in two halves."""
-    return "contextmanager" in function.decorators
 
 
 def left(facts: Facts, before: Facts) -> Facts:

@@ -72,7 +72,7 @@ def test_worked_examples(
 @pytest.mark.parametrize("release", RELEASES)
 def test_the_list_at_capture(release: str, gigabytes: int) -> None:
     evaluator = launch(release, CHAIN, gigabytes=gigabytes)
-    assert evaluator.request_pool().value == 48
+    assert evaluator.pool_range() == (48, 48)
     assert evaluator.capture_sizes().value == CUT_AT_48
 
 

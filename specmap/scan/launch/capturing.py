@@ -7,7 +7,6 @@ import ast
 from specmap.scan.launch.carrying import Carriers
 from specmap.scan.launch.interpreter import Interpreter
 from specmap.scan.launch.values import (
-    Bound,
     Box,
     Carrier,
     Class,
@@ -24,11 +23,6 @@ from specmap.scan.vocabulary import LaunchWords
 # Two sizes of the KV cache, in tokens, between which the number of requests is monotone: where
 # both give the same number, so does every size between them.
 SMALL_CACHE, LARGE_CACHE = 8192, 10**9
-
-
-def pool_size(run: Interpreter, carriers: Carriers, words: LaunchWords) -> object:
-    """Return how many requests a data-parallel worker holds, or unknown."""
-    return _agreed(run, [_pool_at(run, carriers, words, n) for n in (SMALL_CACHE, LARGE_CACHE)])
 
 
 def pool_bounds(run: Interpreter, carriers: Carriers, words: LaunchWords) -> object:
@@ -48,21 +42,14 @@ def _pool_at(run: Interpreter, carriers: Carriers, words: LaunchWords, tokens: i
     machine = run.machine
     machine.capacity = tokens
     for name, result in words.pool.items():
-        owner = carriers.dotted(name.rpartition(".")[0])
-        method = name.rpartition(".")[2]
-        if not isinstance(owner, Class) or not any(method in c.slots for c in owner.mro()):
+        found = carriers.of_runner(name)
+        if found is None:
             continue
-        runner = Carrier(owner.name, owner)
-        for attribute in words.draft_marks:
-            runner.slots[attribute] = False
-        call = machine.attribute(runner, method)
-        if not isinstance(call, Bound):
-            continue
+        owner, runner, call = found
         depth = machine.heap.push()
         try:
-            value = machine.invoke(
-                call, [tokens, *_passed(run, carriers, owner, runner, method)], {}
-            )
+            passed = _passed(run, carriers, owner, runner, name.rpartition(".")[2])
+            value = machine.invoke(call, [tokens, *passed], {})
             if result != "return":
                 value = machine.attribute(carriers.settings(), result)
         finally:

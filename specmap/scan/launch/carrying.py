@@ -126,6 +126,20 @@ class Carriers:
                 return machine.invoke(made_by, [settings], {})
         return machine.unknown("model config")
 
+    def of_runner(self, name: str) -> tuple[Class, Carrier, Bound] | None:
+        """Return a class, an object of the target's and its method, by ``module.Class.method``.
+
+        None where the tree has no such class or method.
+        """
+        dotted, _, method = name.rpartition(".")
+        owner = self.dotted(dotted)
+        if not isinstance(owner, Class) or not any(method in c.slots for c in owner.mro()):
+            return None
+        runner = Carrier(owner.name, owner)
+        runner.slots.update(dict.fromkeys(self.words.draft_marks, False))
+        call = self.run.machine.attribute(runner, method)
+        return (owner, runner, call) if isinstance(call, Bound) else None
+
     def dotted(self, name: str) -> object:
         """Return a module member, or an attribute of one, by its dotted name."""
         parts = name.split(".")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from specmap.codemap.launch import Answer, Fact, LaunchFacts, Refusal
 from specmap.errors import TargetError
-from specmap.scan.launch.capturing import capture_sizes, pool_bounds, pool_size
+from specmap.scan.launch.capturing import capture_sizes, pool_bounds
 from specmap.scan.launch.carrying import Carriers
 from specmap.scan.launch.comparing import truth_of
 from specmap.scan.launch.exporting import Exporter, fact_of, refusal_of
@@ -223,11 +223,6 @@ class Evaluator:
 
         self._ask(asked)
         return refusal_of(failed[0]) if failed else None
-
-    def request_pool(self) -> Fact:
-        """Return how many requests a data-parallel worker holds."""
-        size = self._ask(lambda: pool_size(self.run, self.carriers, self.words))
-        return fact_of(self.run.machine, "request pool", size)
 
     def pool_range(self) -> tuple[int | None, int | None]:
         """Return the least and the most requests that are admitted, None where not known."""

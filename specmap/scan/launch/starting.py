@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from specmap.scan.launch.carrying import Carriers
 from specmap.scan.launch.interpreter import Interpreter
-from specmap.scan.launch.values import Bound, Carrier, Class, Function
+from specmap.scan.launch.values import Bound, Class, Function
 from specmap.scan.parse import module_name
 from specmap.scan.vocabulary import LaunchWords
 
@@ -15,15 +15,10 @@ def adjust(run: Interpreter, carriers: Carriers, words: LaunchWords) -> None:
     Raises:
         Raised: they stop the start.
     """
-    machine = run.machine
     for name in words.adjust:
-        dotted, _, method = name.rpartition(".")
-        owner = carriers.dotted(dotted)
-        if not isinstance(owner, Class) or not any(method in c.slots for c in owner.mro()):
-            continue
-        runner = Carrier(owner.name, owner)
-        runner.slots.update(dict.fromkeys(words.draft_marks, False))
-        machine.invoke(machine.attribute(runner, method), [], {})
+        found = carriers.of_runner(name)
+        if found is not None:
+            run.machine.invoke(found[-1], [], {})
 
 
 def make_worker(
