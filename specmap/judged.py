@@ -7,18 +7,24 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from specmap.codemap.condition import Atom, atoms_of
+from specmap.codemap.event import Run
 from specmap.codemap.explanation import Alternative
 from specmap.codemap.graph import Phase
+from specmap.codemap.launch import Fact, Plain
 from specmap.codemap.outcome import CYCLE, Outcome, TermSource, TermValue
 from specmap.codemap.source import canonical
 from specmap.codemap.verdict import PhaseName, Verdict
 from specmap.launched import Prepared
 from specmap.report.page.phases import ends_of
+from specmap.report.page.secrets import UNRECORDED, shown
+from specmap.report.page.settings import text_of
 from specmap.report.page.subject import Subject
 
 if TYPE_CHECKING:
     from specmap.verdicts.phases import Judge
     from specmap.verdicts.words import VerdictWords
+
+_NAMED = 5
 
 
 def with_launch(subject: Subject, prepared: Prepared) -> Subject:
@@ -103,3 +109,59 @@ def _alternatives(
         if not found[phase.name]:
             break  # one search in vain is long enough
     return found
+
+
+# A launch beside a run
+
+
+def unlike(judged: Subject, run: Run | None) -> str:
+    """Say in what a launch is not that of a run, "" where it may be.
+
+    A setting that the launch leaves at None may get its value while the server starts. What
+    decides how the phases end is named first.
+    """
+    if run is None or not run.ranks:
+        return ""
+    refused = refused_though_ran(judged, run)
+    if refused:
+        return f"it would be refused ({refused})"
+    recorded = run.ranks[0].arguments
+    names = [n for n in set(judged.facts) & set(recorded) if _other(judged.facts[n], recorded[n])]
+    telling = judged.telling
+    names.sort(key=lambda name: (name not in telling, name))
+    said = [
+        f"{name} {_value(judged.facts[name])}, the run {shown(name, text_of(recorded[name]))}"
+        for name in names[:_NAMED]
+    ]
+    if len(names) > _NAMED:
+        said.append(f"and {len(names) - _NAMED} more")
+    return "; ".join([*_other_worker(judged, run), *said])
+
+
+def _other_worker(judged: Subject, run: Run) -> list[str]:
+    chosen = {w.name for w in judged.outcome.workers} if judged.outcome is not None else set()
+    known = {worker.name for worker in judged.codemap.workers}
+    ran = {phase.worker for rank in run.ranks for phase in rank.phases} & known
+    if not ran or chosen & ran:
+        return []
+    return [f"worker {' or '.join(sorted(chosen)) or 'none'}, the run {' and '.join(sorted(ran))}"]
+
+
+def _other(fact: Fact, ran: Plain) -> bool:
+    if ran == UNRECORDED:
+        return False
+    possible = (fact.value,) if fact.known else fact.alternatives
+    return bool(possible) and None not in possible and ran not in possible
+
+
+def _value(fact: Fact) -> str:
+    values = (fact.value,) if fact.known else fact.alternatives
+    return " or ".join(shown(fact.name, text_of(value)) for value in values)
+
+
+def refused_though_ran(judged: Subject, run: Run | None) -> str:
+    """Return where and how a launch is refused although the server ran, "" where it is not."""
+    refusal = judged.outcome.refusal if judged.outcome is not None else None
+    if refusal is None or run is None or not any(rank.phases for rank in run.ranks):
+        return ""
+    return f"{refusal.span.file}:{refusal.span.line}: {refusal.message}"

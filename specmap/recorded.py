@@ -190,16 +190,27 @@ def launches(
             for name, value in sorted(arguments.items())
             if name in declared and isinstance(value, bool | int | float | str | tuple)
         )
-        words = vocabulary.launch_words
-        yield Launch(
-            f"{min(vocabulary.arguments.calls)}({given})",
-            model_config=models[0] or _model(arguments.get(words.model_path), words.config_file),
-            draft_config=models[1] or _model(arguments.get(words.draft_path), words.config_file),
-            gpu_memory=_smallest_memory_gb(run),
-            sm=_one_sm(run),
-        )
+        call = f"{min(vocabulary.arguments.calls)}({given})"
+        stated = Launch(call, model_config=models[0], draft_config=models[1])
+        yield on_machine(stated, run)
     if run.command:
         yield Launch(shlex.join(run.command), model_config=models[0], draft_config=models[1])
+
+
+def on_machine(launch: Launch, run: Run) -> Launch:
+    """Return a launch with the GPU and the models of a run, where it states none itself."""
+    from specmap.scan.vocabulary import load_vocabulary
+
+    words = load_vocabulary().launch_words
+    arguments = next((rank.arguments for rank in run.ranks if rank.arguments), {})
+    target, draft = arguments.get(words.model_path), arguments.get(words.draft_path)
+    return replace(
+        launch,
+        model_config=launch.model_config or _model(target, words.config_file),
+        draft_config=launch.draft_config or _model(draft, words.config_file),
+        gpu_memory=_smallest_memory_gb(run) if launch.gpu_memory is None else launch.gpu_memory,
+        sm=_one_sm(run) if launch.sm is None else launch.sm,
+    )
 
 
 def _smallest_memory_gb(run: Run) -> float | None:

@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING
 from specmap import pipeline
 from specmap.codemap.event import Run, RunProblem
 from specmap.errors import SpecmapError, TraceError
-from specmap.judged import with_launch, without_launch
+from specmap.judged import refused_though_ran, unlike, with_launch, without_launch
 from specmap.launched import Launch
-from specmap.report.page.secrets import UNRECORDED, shown
-from specmap.report.page.settings import text_of
 from specmap.report.page.subject import Subject
 from specmap.report.page.timeline import Recording
 
@@ -176,6 +174,7 @@ def _judged(
     A launch that is not the run's says nothing about it and is left out.
     """
     from specmap.launched import ready
+    from specmap.recorded import on_machine
     from specmap.scan.launch.library import Library
     from specmap.scan.vocabulary import load_vocabulary
 
@@ -183,11 +182,13 @@ def _judged(
     library = Library(tree.checkout.root, vocabulary.package)
     codemap, given = subject.codemap, request.launch
     if given is not None and given.text:
-        judged = with_launch(subject, ready(codemap, library, vocabulary, given))
-        unlike = _unlike(judged, run)
-        if not unlike:
+        launch = given if run is None else on_machine(given, run)
+        judged = with_launch(subject, ready(codemap, library, vocabulary, launch))
+        differs = unlike(judged, run)
+        if not differs:
             return judged
-        subject = replace(subject, notes=(unlike,))
+        told = f"the launch given is not that of the run and is left out: {differs}"
+        subject = replace(subject, notes=(told,))
     if given is not None and run is None:
         raise SpecmapError(
             "these options need a launch: --args or --args-file, or a recorded run with --run"
@@ -206,30 +207,15 @@ def _judged(
     return without_launch(replace(subject, notes=(*subject.notes, *filter(None, (why,)))))
 
 
-def _unlike(judged: Subject, run: Run | None) -> str:
-    """Say in which settings a launch is not that of a run, "" where it may be.
-
-    A setting that the launch leaves open may get its value while the server starts.
-    """
-    recorded = run.ranks[0].arguments if run is not None and run.ranks else {}
-    found = []
-    for name in sorted(judged.telling & set(recorded)):
-        stated, ran = judged.facts[name].value, recorded[name]
-        if stated is not None and ran not in (stated, UNRECORDED):
-            found.append(f"{name} {shown(name, text_of(stated))}, the run {text_of(ran)}")
-    told = "the launch given is not that of the run and is left out"
-    return f"{told}: {'; '.join(found)}" if found else ""
-
-
 def _incomplete(judged: Subject, run: Run | None) -> str:
     """Say that a server ran although its recorded settings are refused: some are not recorded."""
-    refusal = judged.outcome.refusal if judged.outcome is not None else None
-    if refusal is None or run is None or not any(rank.phases for rank in run.ranks):
+    refused = refused_though_ran(judged, run)
+    if not refused:
         return ""
     return (
         "the settings that the run recorded are not all it started with: alone they would be "
-        f"refused ({refusal.span.file}:{refusal.span.line}: {refusal.message}), so the verdicts "
-        "are those of the source alone; give the launch command with --args-file"
+        f"refused ({refused}), so the verdicts are those of the source alone; give the launch "
+        "command with --args-file"
     )
 
 

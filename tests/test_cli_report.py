@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from pathlib import Path
 
@@ -19,6 +20,21 @@ def recorded(folder: Path, case: Case = MAX_BS_2) -> Path:
     folder.mkdir()
     case.write(folder)
     return folder
+
+
+class Steps5(Case):
+    """A run with two settings that no test of the small tree reads."""
+
+    def write(self, folder: Path) -> str:
+        """Write the run with five steps in its header."""
+        rank = super().write(folder)
+        header = json.loads((folder / f"{rank}.json").read_text("utf-8"))
+        header["arguments"] |= {"speculative_num_steps": 5, "speculative_num_draft_tokens": 6}
+        (folder / f"{rank}.json").write_text(json.dumps(header), "utf-8")
+        return rank
+
+
+STEPS_5 = Steps5(MAX_BS_2.name, MAX_BS_2.worker, MAX_BS_2.launch, MAX_BS_2.steps)
 
 
 def test_a_tree_alone_is_exit_code_0(run: Run) -> None:
@@ -95,9 +111,12 @@ def test_a_server_that_ran_is_not_said_to_refuse_its_start(run: Run, tmp_path: P
     assert "give the launch command" in note
     assert err == f"specmap: {note}\n"
     launch = "--model-path m --speculative-algorithm EAGLE --speculative-num-steps 5"
-    run("report", "tree", "--run", "trace-1", "-o", "run.html", "--args", launch)
-    data, _ = unpacked(Path("run.html").read_bytes())
-    assert data["sides"][0]["launch"]["refusal"]["message"] == "too deep a tree"
+    _, _, err = run("report", "tree", "--run", "trace-1", "-o", "run.html", "--args", launch)
+    told = f"it would be refused (sglang/srt/server_args.py:{REFUSAL_LINE}: too deep a tree)"
+    assert err.startswith(
+        f"specmap: the launch given is not that of the run and is left out: {told}\n"
+    )
+    assert unpacked(Path("run.html").read_bytes())[0]["sides"][0]["launch"] is None
 
 
 @pytest.mark.parametrize("command", ["report", "trace read"])
@@ -131,12 +150,17 @@ def test_what_of_a_run_cannot_be_read_is_said(
         (MAX_BS_2, "--cuda-graph-bs 1 2 4", "cuda_graph_bs [1, 2, 4], the run [1, 2]"),
         (MAX_BS_2, "--disable-cuda-graph", "disable_cuda_graph True, the run False"),
         (DISABLED, "", "disable_cuda_graph False, the run True"),
+        (
+            STEPS_5,
+            "",
+            "speculative_num_draft_tokens 4, the run 6; speculative_num_steps 3, the run 5",
+        ),
     ],
 )
 def test_a_launch_that_is_not_the_run_s_is_left_out(
     run: Run, tmp_path: Path, case: Case, more: str, differs: str
 ) -> None:
-    """Given, or a default that decides: the verdicts beside the run are those of its own launch."""
+    """Given or a default: the verdicts beside the run are those of its own launch."""
     sweepable(tmp_path)
     recorded(tmp_path / "trace-1", case)
     launch = f"--model-path m --speculative-algorithm EAGLE3 {more}"

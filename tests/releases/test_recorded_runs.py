@@ -13,9 +13,10 @@ from specmap.codemap.event import Agreement, Run
 from specmap.join import joined
 from specmap.launched import Launch, judge_launch
 from specmap.recorded import Question, reported
+from specmap.reported import Request, report
 from specmap.traced import read_run
 from tests.releases.trees import map_of
-from tests.trace.recorded import CASES, RELEASE, Case, write_pair
+from tests.trace.recorded import CASES, MAX_BS_2, RELEASE, Case, write_pair
 
 pytestmark = pytest.mark.releases
 
@@ -74,3 +75,28 @@ def test_the_card_and_the_model_settle_a_batch_of_four(tmp_path: Path) -> None:
     rows = {row.phase: row.agreement for row in run.joined}
     assert [rows[p] for p in ("draft", "verify", "draft_extend")] == [Agreement.AGREE] * 3
     assert run.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("left_out", "differs"),
+    [
+        ("--attention-backend triton", "attention_backend fa3, the run triton"),
+        ("--mem-fraction-static 0.7", "mem_fraction_static "),
+        ("--max-running-requests 8", "max_running_requests 48, the run 8"),
+        ("--speculative-algorithm EAGLE3", "worker none, the run EAGLEWorkerV2"),
+        ("--speculative-num-steps 3", "it would be refused (sglang/srt/server_args.py:"),
+        ("--cuda-graph-max-bs 2", "cuda_graph_max_bs 256, the run 2"),
+        ("--max-total-tokens 32768", ""),  # a server without it writes what it found room for
+    ],
+)
+def test_a_launch_that_lacks_what_the_run_set_is_not_its(
+    tmp_path: Path, left_out: str, differs: str
+) -> None:
+    MAX_BS_2.write(tmp_path)
+    assert left_out in MAX_BS_2.launch
+    launch = Launch(MAX_BS_2.launch.replace(left_out, ""), gpu_memory=141, sm=90)
+    made = report(Request((f"sglang=={RELEASE}",), tmp_path, launch))
+    told = "the launch given is not that of the run and is left out: "
+    assert [differs in note for note in made.notes if note.startswith(told)] == (
+        [True] if differs else []
+    )
