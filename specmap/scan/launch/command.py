@@ -60,8 +60,8 @@ def _open_notes(command: Command) -> Iterator[str]:
     """Say what may set further variables, and which option states one."""
     if command.sources:
         yield (
-            f"{', '.join(command.sources)} may set more variables, none that the text sets itself; "
-            "--env NAME=VALUE states one"
+            f"{', '.join(command.sources)} may set any variable but those that the text sets after "
+            "it; --env NAME=VALUE states one"
         )
 
 

@@ -24,10 +24,13 @@ _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 _ARITHMETIC = re.compile(r"\(\(\s*([A-Za-z_]\w*)\s*(?:[-+*/%]?=(?!=)|\+\+|--)")
 _TESTS = frozenset({"[", "[[", "test"})
 _PIPES = ("|", "|&")
-_APART = (("|",), ("|&",), ("&",))
+_PIPED = (("|",), ("|&",))
+_APART = (*_PIPED, ("&",))
 _SOURCES = frozenset({"source", "."})
 # What `source` most often reads: Python's and conda's own scripts set nothing that a server reads.
 _HARMLESS = ("activate", "conda.sh")
+# Commands that only show or keep the document that they are given.
+_SHOWING = frozenset({"cat", ":", "true", "read", "mapfile", "readarray"})
 
 
 @dataclass(slots=True)
@@ -52,11 +55,13 @@ class Run:
 class _State:
     """What is known at one point; a variable that a branch or loop sets is not known.
 
+    ``stated`` is what the caller knows.
     ``tested``: the command runs only where a test before it holds (``[ -n "$A" ] && export B``).
     """
 
     known: dict[str, list[str]] = field(default_factory=dict)
     exported: set[str] = field(default_factory=set)
+    stated: Mapping[str, str] = field(default_factory=dict)
     branched: set[str] = field(default_factory=set)
     used: set[str] = field(default_factory=set)
     files: dict[str, str] = field(default_factory=dict)
@@ -75,6 +80,11 @@ class _State:
         """Make a variable unknown for good."""
         self.branched.add(name)
         self.known.pop(name, None)
+
+    def source(self, command: str) -> None:
+        """Read a file that is not there: it may set any variable, but what is stated holds."""
+        self.sourced.append(command)
+        self.known = {name: [value] for name, value in self.stated.items()}
 
     def enter(self) -> None:
         """Begin a subshell: what it sets is gone after it."""
@@ -106,7 +116,7 @@ def run(text: str, env: Mapping[str, str]) -> list[Run]:
 
     ``env`` is what the caller knows of the environment.
     """
-    state = _State({name: [value] for name, value in env.items()}, set(env))
+    state = _State({name: [value] for name, value in env.items()}, set(env), env)
     simples, notes = lex(text)
     for name in _ARITHMETIC.findall(text):
         state.forget(name)
@@ -137,11 +147,12 @@ def run(text: str, env: Mapping[str, str]) -> list[Run]:
                 state.forget(name)
         if len(expanded) > 1 and expanded[0] in _SOURCES:
             if not expanded[1].endswith(_HARMLESS):
-                state.sourced.append(" ".join(expanded[:2]))
+                state.source(" ".join(expanded[:2]))
             continue
-        if not words and not command.documents:
+        shown = expanded[:1] and expanded[0] in _SHOWING and ended not in _PIPED
+        documents = () if shown and not command.outputs else tuple(command.documents)
+        if not words and not documents:
             continue
-        documents = tuple(command.documents)
         quiet = sorted(set(state.known) - state.exported - state.used - set(local))
         env_here = state.env() | local
         found.append(

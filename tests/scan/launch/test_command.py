@@ -131,6 +131,9 @@ spec:
         f"export A=1\nif [ $1 = off ]; then unset A; fi\n{SERVER}",
         f'[ -n "$1" ] && export A=1\n{SERVER}',
         f"grep -q on flags || export A=1\n{SERVER}",
+        f"export A=1\nsource env.sh\n{SERVER}",
+        f"export A=1\n[ -f env.sh ] && . ./env.sh\n{SERVER}",
+        f"A=1\nsource env.sh\nexport A\n{SERVER}",
         POD_OF_ANOTHER,
     ],
 )
@@ -147,10 +150,41 @@ def test_a_variable_that_the_text_leaves_open(text: str) -> None:
         f"cd /work && export A=1 && {SERVER}",
         f'[ -n "$1" ] && B=1\nexport A=1\n{SERVER}',
         f"if true; then B=1; fi\nA=1 {SERVER}",
+        f"source env.sh\nexport A=1\n{SERVER}",
+        f"export A=1\n(source env.sh)\n{SERVER}",
+        f"export A=1\nsource venv/bin/activate\n{SERVER}",
     ],
 )
 def test_a_variable_that_is_set_beside_a_test(text: str) -> None:
     assert one(text).env["A"] == "1"
+
+
+def test_a_sourced_file_may_change_a_word_but_not_what_is_stated() -> None:
+    text = "TP=8\nsource env.sh\npython -m sglang.launch_server --tp $TP"
+    assert one(text).argv == ("--tp", "$TP")
+    assert one(text, {"TP": "4"}).argv == ("--tp", "4")
+
+
+OTHER = SERVER.replace("8", "4")
+
+
+@pytest.mark.parametrize(
+    "opening",
+    [
+        "cat <<EOF", "cat <<'EOF' >&2", ": <<'EOF'", "read -r -d '' USAGE <<EOF",
+        "usage() { cat <<EOF", "cat <<-EOF && exit 1",
+    ],
+)  # fmt: skip
+def test_a_document_that_is_only_shown_starts_no_server(opening: str) -> None:
+    closing = "\n}" if "{" in opening else ""
+    assert one(f"{opening}\n{OTHER}\nEOF{closing}\n{SERVER}").argv == ("--tp", "8")
+
+
+@pytest.mark.parametrize(
+    "opening", ["bash <<EOF", "ssh h <<EOF", "cat <<EOF | bash", "cat > run.sh <<EOF"]
+)
+def test_a_document_that_is_run_or_kept_starts_its_server(opening: str) -> None:
+    assert one(f"{opening}\n{SERVER}\nEOF").argv == ("--tp", "8")
 
 
 @pytest.mark.parametrize(
@@ -170,7 +204,7 @@ def test_what_may_set_more_variables(text: str, sources: tuple[str, ...]) -> Non
     command = one(text)
     assert command.sources == sources
     assert [note for note in command.notes if "--env NAME=VALUE" in note] == [
-        f"{source} may set more variables, none that the text sets itself; "
+        f"{source} may set any variable but those that the text sets after it; "
         "--env NAME=VALUE states one"
         for source in sources
     ]
