@@ -18,7 +18,7 @@ import click
 
 from specmap import __version__, cli_options, pipeline
 from specmap.cli_fix import fix
-from specmap.cli_launch import Show, judged, launch_options, why
+from specmap.cli_launch import LaunchVerb, Show, judged, launch_options, why
 from specmap.cli_report import report
 from specmap.cli_review import Screen, Shown, diff, explain, lint, rules
 from specmap.cli_sweep import sweep
@@ -78,6 +78,7 @@ def _show(shown: Shown) -> int:
 
 
 @click.group(
+    cls=cli_options.Verbs,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     invoke_without_command=True,
 )
@@ -105,7 +106,7 @@ for _verb in (why, sweep, lint, rules, explain, diff, fix, trace, report):
     command.add_command(_verb)
 
 
-@command.command()
+@command.command(cls=LaunchVerb)
 @click.argument("target", required=False)
 @click.option(
     "--worker",

@@ -19,7 +19,7 @@ _FAILED = 2
 _LEVELS = ("static", "equality", "ledger")
 
 
-@click.command()
+@click.command(cls=cli_options.Verb)
 @click.argument("target", required=False)
 @click.option("--select", multiple=True, metavar="IDS", help="These rewrites only.")
 @click.option("--diff", "show_diff", is_flag=True, help="Show the changes as one diff.")

@@ -37,19 +37,30 @@ _OPTIONS = (
     click.option("--tp", type=int, metavar="N", help="Tensor-parallel size."),
     click.option(
         "--batch",
-        default="",
+        multiple=True,
         metavar="K=V,...",
-        help="The batch: bs=4, and what is assumed not to be there (logprob=yes).",
+        help="The batch: bs=4, and what is not as assumed (logprob=yes); the keys are below.",
     ),
     click.option("--concurrency", type=int, metavar="N", help="Requests that run at once."),
     click.option(
-        "--expect", default="", metavar="PHASE=VERDICT,...", help="Fail unless these hold."
+        "--expect", multiple=True, metavar="PHASE=VERDICT,...", help="Fail unless these hold."
     ),
 )
 _NAMES = (
     "text", "args_file", "server", "env", "model_config", "draft_config", "gpu_memory", "sm",
     "tp", "batch", "concurrency", "expect",
 )  # fmt: skip
+
+
+class LaunchVerb(cli_options.Verb):
+    """A verb with the options of a launch; its help explains the keys of ``--batch``."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write what is assumed of a batch, by key."""
+        from specmap.verdicts.words import load_words
+
+        with formatter.section("Keys of --batch (KEY=yes: it is otherwise; unknown: nobody knows)"):
+            formatter.write_dl([("bs", "requests in the batch"), *load_words().reasons.items()])
 
 
 def launch_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -82,7 +93,7 @@ def _launch(given: dict[str, Any], own: str | None = None) -> Launch | None:
         SpecmapError: options contradict each other, or a file cannot be read.
     """
     text, file = given["text"], given["args_file"]
-    if text is None and all(value in (None, "", ()) for value in given.values()):
+    if text is None and all(value in (None, ()) for value in given.values()):
         return None
     if text is not None and file is not None:
         raise SpecmapError("--args and --args-file both state the command; give one")
@@ -94,15 +105,15 @@ def _launch(given: dict[str, Any], own: str | None = None) -> Launch | None:
     return Launch(
         text=text if text is not None else _read(file),
         server=given["server"],
-        env=dict(_pair(item) for item in given["env"]),
+        env=_pairs(given["env"]),
         model_config=Path(model) if model else None,
         draft_config=Path(draft) if draft else None,
         gpu_memory=given["gpu_memory"],
         sm=given["sm"],
         tp=given["tp"],
-        batch=given["batch"],
+        batch=",".join(given["batch"]),
         concurrency=given["concurrency"],
-        expect=given["expect"],
+        expect=",".join(given["expect"]),
         folder=Path(file).parent if file and file != "-" else Path(),
     )
 
@@ -118,11 +129,15 @@ def _read(file: str) -> str:
         raise SpecmapError(f"--args-file {file!r}: {error.strerror or error}") from None
 
 
-def _pair(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals or not name:
-        raise SpecmapError(f"--env {text}: expected NAME=VALUE")
-    return name, value
+def _pairs(texts: tuple[str, ...]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise SpecmapError(f"--env {text}: expected NAME=VALUE")
+        if found.setdefault(name, value) != value:
+            raise SpecmapError(f"--env {text}: {name} is also given as {found[name]!r}; state one")
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +200,7 @@ def judged(
     return Shown(text, _FAILED if failed else int(outcome.findings), show.file, failed)
 
 
-@click.command()
+@click.command(cls=LaunchVerb)
 @click.argument("target")
 @click.argument("place")
 @cli_options.platform

@@ -2,9 +2,41 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import click
 
 from specmap import pipeline
+
+
+class Verb(click.Command):
+    """A command that takes an option with one value once: of two, neither counts in silence."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the words of the command line.
+
+        Raises:
+            click.UsageError: an option with one value is given more than once.
+        """
+        if not ctx.resilient_parsing:
+            _, _, given = self.make_parser(ctx).parse_args(args=list(args))
+            for option, times in Counter(given).items():
+                if times > 1 and isinstance(option, click.Option) and not _repeats(option):
+                    raise click.UsageError(
+                        f"{option.opts[0]} is given more than once; it has one value"
+                    )
+        return super().parse_args(ctx, args)
+
+
+def _repeats(option: click.Option) -> bool:
+    return option.multiple or option.is_flag or option.count
+
+
+class Verbs(Verb, click.Group):
+    """A group of verbs."""
+
+    command_class = Verb
+
 
 platform = click.option(
     "--platform", type=click.Choice(pipeline.PLATFORMS), default="cuda", show_default=True,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from specmap import cli_options, pipeline
-from specmap.cli_launch import own_launch_options
+from specmap.cli_launch import LaunchVerb, own_launch_options
 from specmap.cli_review import Screen, Shown
 from specmap.errors import SpecmapError
 
@@ -19,7 +19,7 @@ _FAILED = 2
 _DEFAULT = Path("output/report.html")
 
 
-@click.command()
+@click.command(cls=LaunchVerb)
 @click.argument("targets", nargs=-1, metavar="[TARGET | A B]")
 @click.option(
     "--run", type=click.Path(path_type=Path), metavar="DIR", help="A recorded run of the tree."

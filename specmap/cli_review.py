@@ -46,7 +46,7 @@ class Screen:
     note: Callable[[str], None]
 
 
-@click.command()
+@click.command(cls=cli_options.Verb)
 @click.argument("target", required=False, metavar="[PATH]")
 @click.option("--base", metavar="REV", help="Report only what was added since this revision.")
 @click.option("--select", multiple=True, metavar="RULES", help="Run these rules only.")
@@ -144,7 +144,7 @@ def _file(output: str | None) -> Path | None:
     return Path(output) if output and output != "-" else None
 
 
-@click.command()
+@click.command(cls=cli_options.Verb)
 @click.option("--json", "as_json", is_flag=True, help="A JSON list instead of a table.")
 @click.pass_obj
 def rules(screen: Screen, as_json: bool) -> Shown:
@@ -163,7 +163,7 @@ def rules(screen: Screen, as_json: bool) -> Shown:
     return Shown(render_rules(all_rules(), RenderOptions(width=screen.width, color=screen.color)))
 
 
-@click.command()
+@click.command(cls=cli_options.Verb)
 @click.argument("rule")
 def explain(rule: str) -> Shown:
     """Show the page of one RULE, by its id or name.
@@ -190,7 +190,7 @@ def explain(rule: str) -> Shown:
     return Shown(render_rule(found))
 
 
-@click.command()
+@click.command(cls=cli_options.Verb)
 @click.argument("old", metavar="A")
 @click.argument("new", metavar="B")
 @click.option(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from specmap import cli_options
-from specmap.cli_launch import Show, launch_options
+from specmap.cli_launch import LaunchVerb, Show, launch_options
 from specmap.cli_review import Screen, Shown
 from specmap.errors import SpecmapError
 from specmap.launched import Launch
@@ -22,7 +22,7 @@ _FORMATS = ("text", "json", "markdown", "csv")
 _FAILED = 2
 
 
-@click.command()
+@click.command(cls=LaunchVerb)
 @click.argument("target", required=False)
 @click.option("--target", "named", metavar="TARGET", help="The tree, in place of the argument.")
 @click.option(

@@ -25,7 +25,7 @@ _COMMAND = "specmap.command"
 _FAILED = 2
 
 
-class _Trace(click.Group):
+class _Trace(cli_options.Verbs):
     """A group whose own options are a live run; what it starts stands behind ``--``."""
 
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:

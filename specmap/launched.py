@@ -370,5 +370,6 @@ def read_expectations(text: str) -> dict[PhaseName, Verdict]:
             raise SpecmapError(f"--expect {part}: no phase {name!r}; {', '.join(PhaseName)}")
         if verdict not in set(Verdict):
             raise SpecmapError(f"--expect {part}: no verdict {verdict!r}; {', '.join(Verdict)}")
-        found[PhaseName(name)] = Verdict(verdict)
+        if found.setdefault(PhaseName(name), Verdict(verdict)) != verdict:
+            raise SpecmapError(f"--expect {part}: {name} is also expected {found[PhaseName(name)]}")
     return found

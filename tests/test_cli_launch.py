@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 
 from specmap import cli
 from specmap.errors import SpecmapError
 from specmap.launched import Launch, judge_launch, read_expectations
+from specmap.verdicts.words import load_words
 
 
 @pytest.mark.parametrize(
@@ -23,6 +26,10 @@ from specmap.launched import Launch, judge_launch, read_expectations
         (("--sm", "0"), "need a launch command: --args or --args-file"),
         (("--args", "--tp 2", "--gpu-memory", "nan"), "--gpu-memory must be above 0 and finite"),
         (("--args", "--tp 2", "--gpu-memory", "inf"), "--gpu-memory must be above 0 and finite"),
+        (("--args", "--tp 2", "--env", "A=1", "--env", "A=2"), "A is also given as '1'"),
+        (("--args", "--tp 2", "--batch", "bs=1", "--batch", "bs=2"), "bs=1,bs=2: one size"),
+        (("--args", "--tp 2", "--batch", "lora=yes,lora=no"), "lora is given twice"),
+        (("--args", "--tp 2", "--expect", "draft=GRAPH,draft=EAGER"), "also expected GRAPH"),
         (("--args", ""), "no server is started in this text"),
         (("--args", "--tp 2", "--worker", "EAGLEWorker"), "a launch selects its own worker"),
         (("--args", "--tp 2", "--format", "svg"), "a launch is shown as text or json"),
@@ -54,7 +61,48 @@ def test_the_help_names_the_options(
     with pytest.raises(SystemExit) as stopped:
         cli.main()
     assert stopped.value.code == 0
-    assert "--model-config" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "--model-config" in out
+    assert all(f"  {key} " in out for key in load_words().reasons)
+
+
+def test_expectations_may_be_given_apart() -> None:
+    context = click.Context(cli.command)
+    given = ["scan", "--expect", "draft=GRAPH", "--expect", "verify=EAGER"]
+    command = cli.command.get_command(context, given[0])
+    assert command is not None
+    values = command.make_context("scan", given[1:]).params
+    assert values["expect"] == ("draft=GRAPH", "verify=EAGER")
+
+
+def _verbs(group: click.Group, before: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for name, command in sorted(group.commands.items()):
+        yield (*before, name)
+        if isinstance(command, click.Group):
+            yield from _verbs(command, (*before, name))
+
+
+def _of(words: tuple[str, ...]) -> click.Command:
+    found: click.Command = cli.command
+    for word in words:
+        assert isinstance(found, click.Group)
+        found = found.commands[word]
+    return found
+
+
+@pytest.mark.parametrize("words", list(_verbs(cli.command)), ids=" ".join)
+def test_an_option_with_one_value_is_taken_once(words: tuple[str, ...]) -> None:
+    """Whatever the verb: of two values the first would else be lost in silence."""
+    command = _of(words)
+    single = [
+        option
+        for option in command.params
+        if isinstance(option, click.Option) and not option.multiple and not option.is_flag
+    ]
+    for option in single:
+        name = option.opts[0]
+        with pytest.raises(click.UsageError, match=f"{name} is given more than once"):
+            command.make_context(words[-1], [name, "1", name, "2"])
 
 
 def test_expectations() -> None:

@@ -39,9 +39,12 @@ def read_batch(text: str, words: VerdictWords) -> Batch:
         if key == "bs":
             if not value.isdecimal() or int(value) < 1:
                 raise SpecmapError(f"--batch bs={value}: expected a number of requests, 1 or more")
+            if size not in (None, int(value)):
+                raise SpecmapError(f"--batch bs={size},bs={value}: one size; sweep takes several")
             size = int(value)
         elif key in words.reasons and value in _STATED:
-            stated[key] = _STATED[value]
+            if stated.setdefault(key, _STATED[value]) is not _STATED[value]:
+                raise SpecmapError(f"--batch {part}: {key} is given twice, as something else")
         elif key in words.reasons:
             raise SpecmapError(f"--batch {part}: expected {key}=yes, {key}=no or {key}=unknown")
         else:
