@@ -232,6 +232,7 @@ def ready(codemap: CodeMap, library: Library, vocabulary: Vocabulary, launch: La
     """
     from specmap.scan.launch.declared import read as read_declared
     from specmap.scan.launch.evaluator import Evaluator
+    from specmap.scan.launch.variables import unread
     from specmap.verdicts.assuming import assumed_models, with_plain_models
     from specmap.verdicts.outcome import Question, at_load
     from specmap.verdicts.truths import read_batch
@@ -258,7 +259,7 @@ def ready(codemap: CodeMap, library: Library, vocabulary: Vocabulary, launch: La
         concurrency=launch.concurrency,
         expected=expected,
         least=least_captured(evaluator, inputs, fresh),
-        notes=given.notes,
+        notes=(*given.notes, *unread(library.root, vocabulary.package, command.env).values()),
     )
     return Prepared(codemap, evaluator, words, question, inputs, fresh, sure, models)
 
@@ -301,7 +302,7 @@ def _inputs(
     environment = {n: text for n, text in command.env.items() if n not in left_open}
     values = dict(given.values)
     if launch.tp is not None:
-        values[declarations.by_flag["--tp-size"].field] = launch.tp
+        values[tensor_parallel(declarations)] = launch.tp
     memory = launch.gpu_memory
     mib = None if memory is None else words.memory_mib.get(int(memory), memory * _MIB_OF_GB)
     return Inputs(
@@ -318,6 +319,11 @@ def _inputs(
         model_config=_config(launch.model_config),
         draft_config=_config(launch.draft_config),
     )
+
+
+def tensor_parallel(declarations: Declarations) -> str:
+    """Return the setting that the option ``--tp`` replaces."""
+    return declarations.by_flag["--tp-size"].field
 
 
 def _config(place: str | Path | None) -> Mapping[str, object] | None:

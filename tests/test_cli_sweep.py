@@ -14,7 +14,9 @@ from tests.sweep.tree import LAUNCH, sweepable
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return sweepable(tmp_path_factory.mktemp("sweep"))
+    root = sweepable(tmp_path_factory.mktemp("sweep"))
+    (root / "sglang/environ.py").write_text('SPEC = os.environ.get("SGLANG_SPEC")\n', "utf-8")
+    return root
 
 
 def specmap(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
@@ -41,6 +43,24 @@ def test_a_launch_that_does_not_speculate_is_exit_code_0(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert swept(monkeypatch, root, "--vary", "speculative-algorithm=unset") == 0
+
+
+def test_batches_may_be_given_apart(
+    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    swept(monkeypatch, root, "--batch", "bs=1", "--batch", "bs=2", "-f", "json")
+    cells = json.loads(capsys.readouterr().out)["cells"]
+    assert [cell["batch_size"] for cell in cells] == [1, 2]
+
+
+def test_variables_that_the_tree_or_a_library_may_read_are_varied(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("SGLANG_SPEC", "NCCL_DEBUG"):
+        assert (
+            swept(monkeypatch, root, "--vary", f"{name}=0,1", "--vary", "disable-cuda-graph=yes")
+            == 1
+        )
 
 
 def test_nothing_settled_is_exit_code_2(
@@ -90,6 +110,10 @@ def test_formats_go_to_a_file(
         (("--args", LAUNCH, "--run", "nowhere"), "nowhere"),
         (("--args", LAUNCH, "--target", "elsewhere"), "the tree is named twice"),
         (("--args", LAUNCH, "--vary", "speculative-num-step=1"), "did you mean"),
+        (("--args", LAUNCH, "--tp", "2", "--vary", "tp-size=1,2"), "--tp and --vary tp-size state"),
+        (("--args", LAUNCH, "--env", "A=1", "--vary", "A=0,1"), "--env A and --vary A state"),
+        (("--args", LAUNCH, "--vary", "SGLANG_SPEK=0"), "reads SGLANG_SPEK; did you mean SGLANG_"),
+        (("--args", LAUNCH, "--args", LAUNCH), "--args is given more than once"),
     ],
 )
 def test_bad_options_are_one_line_and_exit_code_2(

@@ -82,6 +82,12 @@ class Ranking:
     # Accept lengths
 
     def _length(self, cell: Cell) -> Figure | str:
+        found, most = self._known_length(cell), cell.tokens_per_request
+        if isinstance(found, str) or most is None or 1 <= found.value <= most:
+            return found
+        return f"{found.rule} is {found.value:g}: a request has 1 to {most} tokens a cycle here"
+
+    def _known_length(self, cell: Cell) -> Figure | str:
         work = work_of(cell.settings, self._words)
         for stated in self._given:
             if stated.rest is not None and (stated.steps, *stated.rest) == work:

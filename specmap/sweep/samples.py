@@ -166,7 +166,7 @@ def read_accept_lengths(texts: Sequence[str]) -> tuple[AcceptLength, ...]:
     """Read ``3=2.4`` and ``3/1/4=2.4`` (steps, topk, verify tokens).
 
     Raises:
-        SpecmapError: something else, a length below 1, or two for the same.
+        SpecmapError: something else, no possible length, or two for the same.
     """
     found: dict[tuple[int, tuple[int, int] | None], AcceptLength] = {}
     for text in texts:
@@ -185,6 +185,8 @@ def read_accept_lengths(texts: Sequence[str]) -> tuple[AcceptLength, ...]:
                 f"--accept-length {text}: a step accepts one token at least; expected 1 or more"
             )
         rest = (numbers[1], numbers[2]) if len(numbers) == 3 else None
+        if rest is not None and length > rest[1]:
+            raise SpecmapError(f"--accept-length {text}: a step verifies {rest[1]} tokens at most")
         if (numbers[0], rest) in found:
             raise SpecmapError(f"--accept-length {text}: {key} is given twice")
         found[numbers[0], rest] = AcceptLength(numbers[0], rest, length)

@@ -58,7 +58,7 @@ def sweep_launch(
             target, launch, platform=platform, use_cache=use_cache, progress=progress
         ) as asked,
     ):
-        grid = _grid(asked, request.axes, sizes)
+        grid = _grid(asked, request.axes, sizes, launch)
         inputs, left = rederived(asked, [name for axis in grid.axes for name in axis.fields])
         cells, assumptions = _judged(asked, inputs, grid, progress)
         found = Sweep(
@@ -98,14 +98,32 @@ def _ranking(request: SweepRequest) -> Callable[[Sweep, Inputs], Sweep]:
     return lambda found, launch: ranked(found, samples, given, launch.values, words, launch.sm)
 
 
-def _grid(asked: Prepared, axes: tuple[Axis, ...], sizes: tuple[int, ...]) -> Grid:
+def _grid(asked: Prepared, axes: tuple[Axis, ...], sizes: tuple[int, ...], launch: Launch) -> Grid:
+    """Return the grid, with axes that the tree reads and that nothing else states.
+
+    Raises:
+        SpecmapError: see :func:`sweep_launch`.
+    """
+    from specmap.launched import tensor_parallel
     from specmap.scan.launch.declared import read
     from specmap.scan.launch.history import load_history
+    from specmap.scan.launch.variables import unread
 
     base, history = asked.evaluator, load_history()
     declarations = read(base.library.root, base.vocabulary)
     release = asked.codemap.release
-    return grid_of(axes, sizes, declarations, lambda flag: history.about(flag, release))
+    grid = grid_of(axes, sizes, declarations, lambda flag: history.about(flag, release))
+    varied = {axis.name for axis in grid.axes}
+    for name, told in unread(base.library.root, base.vocabulary.package, varied).items():
+        raise SpecmapError(f"--vary {name}: {told}")
+    stated = {f"--env {name}": name for name in launch.env}
+    if launch.tp is not None:
+        stated["--tp"] = tensor_parallel(declarations)
+    for axis in grid.axes:
+        for option, name in stated.items():
+            if name in (axis.name, *axis.fields):
+                raise SpecmapError(f"{option} and --vary {axis.name} state the same; give one")
+    return grid
 
 
 def _judged(

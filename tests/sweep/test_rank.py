@@ -49,6 +49,17 @@ def test_a_stated_accept_length_comes_before_the_run_s() -> None:
     assert found.tokens_per_second == pytest.approx(3000)
 
 
+@pytest.mark.parametrize(("accept", "given"), [(2.0, ["3=4.01"]), (7.0, []), (0.5, [])])
+def test_more_tokens_than_a_cycle_verifies_are_no_accept_length(
+    accept: float, given: list[str]
+) -> None:
+    """Of four verify tokens one to four are kept, whether it is stated or recorded."""
+    assert figure(predicted(cell(), run(), given=["3=4"])).accept_length == 4
+    found = predicted(cell(), run(accept=accept), given=given)
+    assert found.prediction is None
+    assert found.unranked.endswith("a request has 1 to 4 tokens a cycle here")
+
+
 def test_a_step_count_between_two_runs_lies_on_their_line() -> None:
     """3 steps take 4 ms and 5 take 5 ms: 4 take 4.5 ms."""
     found = figure(predicted(cell(steps=4), run(), run(steps=5, cycle_us=5000), given=["4=2.25"]))
@@ -254,6 +265,7 @@ def test_the_fastest_cell_comes_first() -> None:
         (["0=2"], "expected STEPS=VALUE"),
         (["3=0.5"], "accepts one token at least"),
         (["3=nan"], "accepts one token at least"),
+        (["3/1/4=4.5"], "verifies 4 tokens at most"),
         (["3=2", "3=2.5"], "3 is given twice"),
     ],
 )

@@ -23,6 +23,7 @@ class ServerArgs:
     speculative_num_draft_tokens: int = 4
     speculative_num_steps: int = 3
     speculative_eagle_topk: int = 1
+    tp_size: int = 1
 
     @staticmethod
     def add_cli_args(parser: argparse.ArgumentParser):
@@ -34,6 +35,7 @@ class ServerArgs:
         parser.add_argument("--speculative-num-steps", type=int)
         parser.add_argument("--speculative-num-draft-tokens", type=int)
         parser.add_argument("--speculative-eagle-topk", type=int)
+        parser.add_argument("--tp-size", type=int)
 
     def __post_init__(self):
         if self.speculative_eagle_topk == 1:
