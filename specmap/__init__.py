@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         judge_launch,
         lint_tree,
         load_run,
+        scan_tree,
         sweep_launch,
         to_json,
     )
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from specmap.codemap.verdict import PhaseName, Verdict
     from specmap.errors import SpecmapError
     from specmap.launched import Launch
-    from specmap.pipeline import scan_tree
 
 __version__ = "0.1.0"
 
@@ -69,7 +69,7 @@ _HOMES = {
     "judge_launch": "specmap.api",
     "lint_tree": "specmap.api",
     "load_run": "specmap.api",
-    "scan_tree": "specmap.pipeline",
+    "scan_tree": "specmap.api",
     "sweep_launch": "specmap.api",
     "to_json": "specmap.api",
 }

@@ -7,6 +7,7 @@ Import these names from :mod:`specmap`. Nothing here prints or exits; every fail
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,24 @@ from specmap.errors import SpecmapError
 
 if TYPE_CHECKING:
     from specmap.launched import Launch
+
+
+def scan_tree(
+    target: str | Path | None = None, *, platform: str = "cuda", use_cache: bool = True
+) -> CodeMap:
+    """Return the code map of a SGLang tree, from the cache if nothing changed.
+
+    ``target`` is a folder of a tree, ``installed``, ``sglang==VERSION`` or ``git:REV``;
+    without one, the installed SGLang, else the newest release. Arms that ``platform``
+    never takes are cut. With ``use_cache=False`` nothing is read from or left in a cache.
+
+    Raises:
+        SpecmapError: there is no such tree or platform, or it cannot be fetched.
+    """
+    from specmap.pipeline import scan_tree
+
+    _check(target=target)
+    return scan_tree(target, platform=platform, use_cache=use_cache)
 
 
 def judge_launch(
@@ -39,6 +58,7 @@ def judge_launch(
     """
     from specmap import launched
 
+    _check(target=target)
     return launched.judge_launch(
         _target(target), _launch(launch), platform=platform, use_cache=use_cache
     )
@@ -59,6 +79,7 @@ def explain_place(
     """
     from specmap.explained import explain
 
+    _check(tree=target, place=place)
     stated = None if launch is None else _launch(launch)
     return explain(str(target), place, stated, platform=platform, use_cache=use_cache)
 
@@ -66,7 +87,7 @@ def explain_place(
 def lint_tree(
     target: str | Path | None = None,
     *,
-    base: str | None = None,
+    base: str | Path | None = None,
     select: str | Sequence[str] = (),
     ignore: str | Sequence[str] = (),
     platform: str | None = None,
@@ -83,9 +104,10 @@ def lint_tree(
     """
     from specmap import review
 
+    _check(target=target, base=base, select=select, ignore=ignore)
     request = review.Request(
         target=_target(target),
-        base=base,
+        base=_target(base),
         platform=platform,
         select=_several(select),
         ignore=_several(ignore),
@@ -106,17 +128,19 @@ def load_run(
 
     ``other`` is a run with another number of draft tokens, ``baseline_tps`` plain decoding's
     tokens a second at the same load. With ``against_source`` the tree is scanned (``target``,
-    or the one that the run names), and the source's verdicts stand in ``joined``.
+    or the one that the run names, or its release), and the source's verdicts stand in ``joined``.
 
     Raises:
-        SpecmapError: it is no run, or a file cannot be read.
+        SpecmapError: it is no run, a file cannot be read, or the run does not say its tree.
     """
-    from specmap.recorded import Question, reported
+    from specmap.recorded import Question, own_tree, reported
     from specmap.traced import read_run
 
+    _check(folder=folder, other=other, baseline_tps=baseline_tps, target=target)
     second = None if other is None else Path(other)
     if against_source:
-        question = Question(target=_target(target), baseline_tps=baseline_tps, other=second)
+        tree, _ = own_tree(Path(folder), _target(target))
+        question = Question(target=tree, baseline_tps=baseline_tps, other=second)
         return reported(Path(folder), question, None)
     return read_run(Path(folder), baseline_tps=baseline_tps, other=second)
 
@@ -144,6 +168,7 @@ def sweep_launch(
     from specmap.sweep.sweeping import SweepRequest
     from specmap.sweep.sweeping import sweep_launch as swept
 
+    _check(target=target, runs=runs)
     lengths = {} if accept_lengths is None else accept_lengths
     if not isinstance(lengths, Mapping):
         raise SpecmapError(f"accept lengths are {lengths!r}: expected a mapping, {{4: 2.6}}")
@@ -187,6 +212,37 @@ def to_json(found: CodeMap | Outcome | Explanation | LintReport | Run | Sweep) -
 
         return render_sweep_json(found)
     raise SpecmapError(f"to_json: a {type(found).__name__} is nothing that specmap returns")
+
+
+_NAME = ((str, Path), "a text or a path")
+_NAMES = ((str, Path, Sequence), "a name, or a list of names")
+_STATED: Mapping[str, tuple[tuple[type, ...], str]] = {
+    "target": ((str, Path, type(None)), "a text or a path, or None"),
+    "tree": _NAME,
+    "place": ((str,), "a text such as 'EAGLEWorker.verify'"),
+    "base": ((str, Path, type(None)), "a text or a path, or None"),
+    "folder": _NAME,
+    "other": ((str, Path, type(None)), "a text or a path, or None"),
+    "baseline_tps": ((int, float, type(None)), "a number above 0, or None"),
+    "select": _NAMES,
+    "ignore": _NAMES,
+    "runs": _NAMES,
+}
+"""The kinds of value that the calls take, and what they are called."""
+
+
+def _check(**given: object) -> None:
+    """Refuse what no call can mean, as the command line's own reading does.
+
+    Raises:
+        SpecmapError: a value is of another type.
+    """
+    for name, value in given.items():
+        kinds, said = _STATED[name]
+        items = value if kinds is _NAMES[0] and isinstance(value, list | tuple) else [value]
+        wrong = isinstance(value, bool) or not all(isinstance(item, kinds) for item in items)
+        if wrong or (isinstance(value, int | float) and not 0 < value < inf):
+            raise SpecmapError(f"{name} is {value!r}: expected {said}")
 
 
 def _target(target: str | Path | None) -> str | None:

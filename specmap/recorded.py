@@ -18,6 +18,9 @@ from specmap.trace.read import about, load_plan
 from specmap.trace.spool import PARQUET, SPOOL, ranks_in
 from specmap.traced import read_run, trace_names
 
+_NO_TREE = (
+    "not compared with the source: the run does not say which tree it is of; --target names it"
+)
 _NO_MODEL = "the model's config.json is not known here; --model-config may settle the open rows"
 
 
@@ -61,9 +64,11 @@ def completed(folder: Path, run: Run, question: Question, progress: Progress | N
 
 def compared(folder: Path, run: Run, question: Question, progress: Progress | None) -> Run:
     """Put the source's verdicts beside a run; a note says so where that is not possible."""
-    target, platform = tree_of(folder, question)
-    if target is None or not run.ranks:
+    target, platform = tree_of(folder, question.target)
+    if not run.ranks:
         return run
+    if target is None:
+        return _noted(run, _NO_TREE)
     try:
         return _joined(run, target, platform, question, progress)
     except SpecmapError as error:
@@ -89,7 +94,7 @@ def drawn(
     """
     from specmap.report.overlay import render, render_svg
 
-    target, platform = tree_of(folder, question)
+    target, platform = tree_of(folder, question.target)
     if target is None:
         raise TraceError(f"{folder} does not say which tree it is of; name it with --target")
     code_map = scan_tree(target, platform=platform, use_cache=question.use_cache, progress=progress)
@@ -99,11 +104,24 @@ def drawn(
     return render(code_map, run, options)
 
 
-def tree_of(folder: Path, question: Question) -> tuple[str | None, str]:
-    """Return the tree that a run is of, and the platform that it was scanned for."""
+def tree_of(folder: Path, named: str | None) -> tuple[str | None, str]:
+    """Return the tree that a run is of, if it says so, and the platform it was scanned for."""
     known = about(folder)
-    target = question.target or known.get("tree")
+    target = named or known.get("tree")
     return target if isinstance(target, str) else None, str(known.get("platform") or "cuda")
+
+
+def own_tree(folder: Path, named: str | None) -> tuple[str, str]:
+    """Return the same; the release that was traced stands for a tree that the run does not name.
+
+    Raises:
+        TraceError: it names neither, or is no run.
+    """
+    tree, platform = tree_of(folder, named)
+    release = load_plan(folder).release
+    if tree is None and release is None:
+        raise TraceError(f"{str(folder)!r} does not say which tree it is of; name it as the target")
+    return tree or f"sglang=={release}", platform
 
 
 def log_events(folder: Path, progress: Progress | None) -> None:

@@ -133,6 +133,7 @@ def _side(
     asked: _Asked, request: Request, stack: ExitStack, progress: pipeline.Progress | None
 ) -> Subject:
     """Return one side; its tree stays until ``stack`` is closed."""
+    from specmap.recorded import own_tree
     from specmap.review import Request as LintRequest
     from specmap.review import lint_resolved
     from specmap.verdicts.words import load_words
@@ -140,7 +141,8 @@ def _side(
     run, recordings = _read_run(asked.run) if asked.run is not None else (None, {})
     target, platform = asked.target, request.platform or "cuda"
     if asked.run is not None:
-        target, platform = _tree_of(asked.run, target, request.platform)
+        target, scanned = own_tree(asked.run, target)
+        platform = request.platform or scanned
     tree = stack.enter_context(
         pipeline.resolved(target, use_cache=request.use_cache, progress=progress)
     )
@@ -252,18 +254,6 @@ def _read_run(folder: Path) -> tuple[Run, Mapping[str, Recording]]:
         found[rank.name].clock = rank.host
         found[rank.name].diverges = unlike.get(rank.name, ())
     return run, {rank.name: found[rank.name] for rank in run.ranks}
-
-
-def _tree_of(folder: Path, target: str | None, platform: str | None) -> tuple[str, str]:
-    """Return the tree that a run is of, and the platform that it was scanned for."""
-    from specmap.recorded import Question, tree_of
-    from specmap.trace.read import load_plan
-
-    named, scanned = tree_of(folder, Question(target))
-    release = load_plan(folder).release
-    if named is None and release is None:
-        raise TraceError(f"{str(folder)!r} does not say which tree it is of; name it as TARGET")
-    return named or f"sglang=={release}", platform or scanned
 
 
 def _with_run(subject: Subject, folder: Path, run: Run) -> Subject:

@@ -6,7 +6,9 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -126,6 +128,82 @@ def test_the_calls_refuse_what_they_cannot_mean(root: Path) -> None:
         specmap.scan_tree(root, platform="xx", use_cache=False)
     with pytest.raises(specmap.SpecmapError, match="accept lengths are"):
         specmap.sweep_launch(root, LAUNCH, accept_lengths=[2.6])  # type: ignore[arg-type]
+
+
+CALLS: dict[str, Callable[..., object]] = {
+    "scan_tree": specmap.scan_tree,
+    "judge_launch": partial(specmap.judge_launch, launch=LAUNCH),
+    "explain_place": specmap.explain_place,
+    "lint_tree": specmap.lint_tree,
+    "load_run": specmap.load_run,
+    "sweep_launch": partial(specmap.sweep_launch, launch=LAUNCH),
+}
+NOTHING = object()
+
+
+@pytest.mark.parametrize(
+    ("name", "stated"),
+    [
+        ("scan_tree", {"target": NOTHING}),
+        ("scan_tree", {"platform": None}),
+        ("judge_launch", {"target": NOTHING}),
+        ("judge_launch", {"launch": NOTHING}),
+        ("explain_place", {"target": None, "place": "verify"}),
+        ("explain_place", {"place": None}),
+        ("explain_place", {"place": NOTHING}),
+        ("explain_place", {"place": ""}),
+        ("explain_place", {"place": "verify", "launch": NOTHING}),
+        ("lint_tree", {"target": NOTHING}),
+        ("lint_tree", {"base": NOTHING}),
+        ("lint_tree", {"select": None}),
+        ("lint_tree", {"ignore": [NOTHING]}),
+        ("lint_tree", {"platform": NOTHING}),
+        ("load_run", {"folder": None}),
+        ("load_run", {"folder": NOTHING}),
+        ("load_run", {"other": NOTHING}),
+        ("load_run", {"baseline_tps": "100"}),
+        ("load_run", {"baseline_tps": float("nan")}),
+        ("load_run", {"baseline_tps": -1}),
+        ("load_run", {"target": NOTHING}),
+        ("sweep_launch", {"target": NOTHING}),
+        ("sweep_launch", {"launch": NOTHING}),
+        ("sweep_launch", {"vary": NOTHING}),
+        ("sweep_launch", {"runs": None}),
+        ("sweep_launch", {"runs": [NOTHING]}),
+        ("sweep_launch", {"accept_lengths": NOTHING}),
+        ("to_json", {"found": NOTHING}),
+    ],
+)
+def test_every_failure_on_purpose_is_a_specmap_error(
+    name: str, stated: dict[str, object], root: Path, tmp_path: Path
+) -> None:
+    """Whatever the value: one line that says what was given and what is expected."""
+    MAX_BS_2.write(tmp_path)
+    first = {"load_run": {"folder": tmp_path}, "to_json": {}}.get(name, {"target": root})
+    call = {**CALLS, "to_json": specmap.to_json}[name]
+    with pytest.raises(specmap.SpecmapError) as raised:
+        call(**{**first, **stated})
+    assert str(raised.value).count("\n") == 0
+
+
+def test_a_run_that_does_not_say_its_tree_is_compared_with_its_release(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has no run.json; the plan names the release that was traced, or nobody knows."""
+    monkeypatch.setenv("SPECMAP_CACHE_DIR", str(tmp_path / "cache"))
+    MAX_BS_2.write(tmp_path)
+    asked: list[str | None] = []
+    monkeypatch.setattr(
+        "specmap.recorded.scan_tree",
+        lambda target, **_: asked.append(target) or small_map(),  # type: ignore[func-returns-value]
+    )
+    with pytest.raises(specmap.SpecmapError, match=r"the run is of SGLang 0\.5\.12"):
+        specmap.load_run(tmp_path, against_source=True)
+    assert asked == ["sglang==0.5.12"]
+    plan = json.loads((tmp_path / "plan.json").read_text("utf-8"))
+    (tmp_path / "plan.json").write_text(json.dumps({**plan, "release": None}), "utf-8")
+    with pytest.raises(specmap.SpecmapError, match="does not say which tree it is of"):
+        specmap.load_run(tmp_path, against_source=True)
 
 
 def test_a_grid_takes_python_s_own_values(root: Path) -> None:
