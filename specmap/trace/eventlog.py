@@ -18,7 +18,7 @@ from specmap.errors import TraceError
 from specmap.trace.names import TraceNames
 from specmap.trace.passes import Machine
 from specmap.trace.plan import WrapPlan
-from specmap.trace.spool import PARQUET, SPOOL, Kind, Records, Tail
+from specmap.trace.spool import PARQUET, SPOOL, Kind, Records, Tail, header_of
 from specmap.trace.summary import Summary
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ class ParquetTail(Tail):
             raise TraceError(
                 f"{path.name}: schema {told.get('schema', 'unknown')}, this specmap reads {SCHEMA}"
             )
-        self.header = json.loads(told["header"])
+        self.header = header_of(told["header"].encode(), path.name) or {}
         self.names = {int(item["id"]): item for item in json.loads(told["names"])}
         self._cut = int(told["cut_bytes"])
         self._groups = iter(range(self._file.num_row_groups))

@@ -21,7 +21,7 @@ class Header:
     def number(self, key: str, default: int = -1) -> int:
         """Return a whole number of the header."""
         value = self._data.get(key)
-        return value if isinstance(value, int) else default
+        return value if isinstance(value, int) and not isinstance(value, bool) else default
 
     def _positive(self, key: str) -> int | None:
         number = self.number(key)

@@ -17,7 +17,7 @@ from specmap.trace.names import TraceNames
 from specmap.trace.passes import Machine
 from specmap.trace.plan import WrapPlan, from_json
 from specmap.trace.rankreader import Keep, RankReader
-from specmap.trace.spool import rank_order, ranks_in, salvage
+from specmap.trace.spool import check_schema, rank_order, ranks_in, salvage
 from specmap.trace.summary import Summary
 
 PLAN = "plan.json"
@@ -55,14 +55,27 @@ def _about(folder: Path) -> tuple[Mapping[str, Any], str]:
     """Return what ``run.json`` says, and what is wrong with it; a run need not have one."""
     try:
         data = json.loads((folder / ABOUT).read_bytes())
+        wrong = _wrong(data)
     except FileNotFoundError:
         return {}, ""
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "no JSON"
-        return {}, f"{ABOUT}: {reason}; command and tree of the run are not known"
+        wrong = f"{ABOUT}: {getattr(error, 'strerror', None) or 'no JSON'}"
+    return ({}, f"{wrong}; command and tree of the run are not known") if wrong else (data, "")
+
+
+_FACTS = {"command": list, "tree": str, "platform": str}
+
+
+def _wrong(data: object) -> str:
+    """Say what is wrong with a ``run.json``, "" where nothing is."""
     if not isinstance(data, dict):
-        return {}, f"{ABOUT}: no JSON object; command and tree of the run are not known"
-    return data, ""
+        return f"{ABOUT}: no JSON object"
+    try:
+        check_schema(data, ABOUT)
+    except TraceError as error:
+        return str(error)
+    odd = [key for key, kind in _FACTS.items() if not isinstance(data.get(key), kind | None)]
+    return f"{ABOUT}: {odd[0]} is {data[odd[0]]!r}" if odd else ""
 
 
 class LiveRun:

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from specmap.errors import OutputError
+from specmap.trace.spool import SCHEMA
 
 RUN_FILE = "run.json"
 PLAN_FILE = "plan.json"
-SCHEMA = 1
 _DEFAULT = Path("output")
 _SECRET = re.compile(r"(?i)(^|[-_])(keys?|token|password|passphrase|secret|credentials?)$")
 _NUMBERED = re.compile(r"trace-(\d+)")

@@ -34,6 +34,8 @@ _CAPACITY, _HEAD, _TAIL, _DROPPED = 16, 64, 128, 192
 _INT32 = (1 << 31) - 1
 _CHUNK = 1 << 16
 VERSION = 1
+SCHEMA = 1
+"""That of the JSON files of a run."""
 _FILE_HEAD = _FILE.pack(_MAGIC, RECORD.size, VERSION).ljust(_FILE_BYTES, b"\0")
 SHARED = Path("/dev/shm")
 HEADER, NAMES, SPOOL, PARQUET = ".json", ".names", ".spool", ".parquet"
@@ -185,9 +187,7 @@ class Tail:
 
     def _poll_header(self) -> None:
         data = _read(self._folder / (self.name + HEADER), 0, -1)
-        found = _parsed(data)
-        if found is not None and not all(map(_is_numbered, map(found.get, _NUMBERED))):
-            found = None
+        found = header_of(data, self.name + HEADER)
         self._broken_header = bool(data) and found is None
         self.header = found or self.header
 
@@ -224,8 +224,37 @@ def _parsed(text: bytes) -> Mapping[str, Any] | None:
     return data if isinstance(data, dict) else None
 
 
-# Tables of a header that go by a number.
+# Tables of a header: those of values, and those that go by a number.
+_TABLES = ("arguments", "environment", "modes", "classes")
 _NUMBERED = ("modes", "classes")
+
+
+def header_of(text: bytes, name: str) -> Mapping[str, Any] | None:
+    """Read a rank's header, None where the text is none; ``name`` is the file in messages.
+
+    Raises:
+        TraceError: it is of another schema.
+    """
+    found = _parsed(text)
+    if found is None:
+        return None
+    check_schema(found, name)
+    tables = all(isinstance(found.get(key) or {}, dict) for key in _TABLES)
+    return found if tables and all(_is_numbered(found.get(key)) for key in _NUMBERED) else None
+
+
+def check_schema(data: Mapping[str, Any], name: str) -> None:
+    """Refuse a file of a run that another version wrote.
+
+    Raises:
+        TraceError: its schema is not the one that is read here.
+    """
+    schema = data.get("schema", SCHEMA)
+    if schema != SCHEMA:
+        raise TraceError(
+            f"{name}: schema {schema!r}, this specmap reads {SCHEMA}; "
+            "read it with the specmap that recorded it"
+        )
 
 
 def _is_numbered(table: object) -> bool:

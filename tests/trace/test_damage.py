@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -47,6 +48,27 @@ def a_list(folder: Path, name: str) -> None:
     (folder / f"{name}.json").write_text("[]", "utf-8")
 
 
+def changed(folder: Path, name: str, **facts: object) -> None:
+    path = folder / f"{name}.json"
+    path.write_text(json.dumps({**json.loads(path.read_text("utf-8")), **facts}), "utf-8")
+
+
+def no_table(folder: Path, name: str) -> None:
+    changed(folder, name, arguments=[1])
+
+
+def no_names_of_modes(folder: Path, name: str) -> None:
+    changed(folder, name, modes="DECODE")
+
+
+def other_schema(folder: Path, name: str) -> None:
+    changed(folder, name, schema=99)
+
+
+def no_schema(folder: Path, name: str) -> None:
+    changed(folder, name, schema="one")
+
+
 def no_header(folder: Path, name: str) -> None:
     (folder / f"{name}.json").unlink()
 
@@ -89,6 +111,10 @@ def refused(folder: Path, name: str) -> None:
         (half, ".json: no JSON object of a rank; the rank's versions", (5, 5)),
         (a_list, ".json: no JSON object of a rank; the rank's versions", (5, 5)),
         (odd_keys, ".json: no JSON object of a rank; the rank's versions", (5, 5)),
+        (no_table, ".json: no JSON object of a rank; the rank's versions", (5, 5)),
+        (no_names_of_modes, ".json: no JSON object of a rank; the rank's versions", (5, 5)),
+        (other_schema, ".json: schema 99, this specmap reads 1; read it with the specmap", (5,)),
+        (no_schema, ".json: schema 'one', this specmap reads 1; read it with the specmap", (5,)),
         (no_header, ".json: missing; the rank's versions", (5, 5)),
         (no_names, ".names: missing; reasons and places have no text", (5, 5)),
         (bad_names, ".names: 2 lines are no JSON; reasons are missing", (5, 5)),
@@ -130,7 +156,13 @@ def test_where_no_rank_can_be_read_there_is_no_run(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("{half", "run.json: no JSON; command and"), ("[1]", "run.json: no JSON object; command")],
+    [
+        ("{half", "run.json: no JSON; command and"),
+        ("[1]", "run.json: no JSON object; command"),
+        ('{"schema": 2}', "run.json: schema 2, this specmap reads 1; read it with the specmap"),
+        ('{"command": "python x.py"}', "run.json: command is 'python x.py'; command and tree"),
+        ('{"tree": 3}', "run.json: tree is 3; command and tree of the run are not known"),
+    ],
 )
 def test_a_broken_run_file_is_told_and_a_missing_one_is_not(
     tmp_path: Path, text: str, said: str
