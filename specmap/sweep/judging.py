@@ -19,7 +19,7 @@ from specmap.scan.launch.tables import Inputs
 from specmap.scan.vocabulary import Vocabulary
 from specmap.sweep.grid import Setting, changed
 from specmap.verdicts.assuming import assumed_models, doubted, marked, with_plain_models
-from specmap.verdicts.outcome import judge
+from specmap.verdicts.outcome import judge, may_refuse
 
 # Launches between two collections: an evaluation leaves cycles of some megabytes.
 _COLLECT_EVERY = 25
@@ -109,7 +109,12 @@ class Bench:
             if models and doubted(found, evaluator):
                 found = marked(judge(self._map, sure(), words, question), found, models)
             elif models:
-                found = replace(found, assumptions=(*models, *found.assumptions))
+                # What the assumed models pass is still a check that other models may fail.
+                found = replace(
+                    found,
+                    may_refuse=found.may_refuse if found.refusal else may_refuse(sure().facts()),
+                    assumptions=(*models, *found.assumptions),
+                )
             outcomes.append(found)
         refused = models and evaluator.facts().refused is not None
         facts = (sure() if refused else evaluator).facts()

@@ -76,7 +76,7 @@ def judge(
         command=question.command,
         batch_size=batch.size,
         refusal=refused,
-        may_refuse=tuple(r for r in facts.refusals if not r.certain),
+        may_refuse=may_refuse(facts),
         workers=workers,
         captured=captured,
         settings=_settings(facts, workers),
@@ -87,6 +87,11 @@ def judge(
         notes=question.notes,
         partial=codemap.unread,
     )
+
+
+def may_refuse(facts: LaunchFacts) -> tuple[Refusal, ...]:
+    """Return the raises that may stop the start, as far as is known."""
+    return tuple(refusal for refusal in facts.refusals if not refusal.certain)
 
 
 def stopped(

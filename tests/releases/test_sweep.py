@@ -12,7 +12,7 @@ import pytest
 
 from specmap.codemap.sweep import Cell, CellState, Sweep
 from specmap.errors import SpecmapError
-from specmap.launched import Launch
+from specmap.launched import Launch, judge_launch
 from specmap.sweep.grid import read_axes
 from specmap.sweep.sweeping import SweepRequest, sweep_launch
 from tests.releases.launches import DRAFT, LLAMA
@@ -55,6 +55,20 @@ def test_a_capture_limit_below_the_batch_loses_verify(release: str, argument: st
     kept = [cell.state for cell in found.cells if cell is not lost]
     assert kept == [CellState.KEPT] * 3
     assert found.launches == 2
+
+
+@pytest.mark.parametrize("more", ["", "--disable-cuda-graph", "--page-size 64"])
+@pytest.mark.parametrize("release", ["0.5.9", "0.5.12"])
+def test_a_sweep_of_one_launch_says_what_a_scan_of_it_says(release: str, more: str) -> None:
+    """What may stop the start, too: without a model's config.json SGLang has checks that may."""
+    launch = Launch(f"{EAGLE3} {more}", gpu_memory=80, sm=90, batch="bs=4")
+    [cell] = sweep_launch(f"sglang=={release}", SweepRequest(launch)).cells
+    outcome = judge_launch(f"sglang=={release}", launch)
+    assert len(outcome.may_refuse) > 5
+    assert (cell.refusal, cell.may_refuse) == (outcome.refusal, outcome.may_refuse)
+    assert outcome.worker is not None
+    told = {phase.name: phase.verdict for phase in outcome.worker.phases}
+    assert {phase.name: phase.verdict for phase in cell.phases}.items() <= told.items()
 
 
 LOG = Path(__file__).parent / "commands/server-log.txt"
