@@ -100,7 +100,8 @@ class Prepared:
     """A map and the settings of one launch, ready to be judged.
 
     Where a model is not given, ``models`` says what is assumed of it: ``evaluator`` and
-    ``inputs`` then hold that too, and ``sure`` does not.
+    ``inputs`` then hold that too, and ``sure`` does not. ``stated`` is what the launch itself
+    gives; of a ``logged`` one the others lack what SGLang derives again.
     """
 
     codemap: CodeMap
@@ -110,7 +111,9 @@ class Prepared:
     inputs: Inputs
     fresh: Callable[[Inputs], Evaluator]
     sure: Evaluator
+    stated: Inputs
     models: tuple[Assumption, ...] = ()
+    logged: bool = False
 
     def judged(self) -> Outcome:
         """Return the outcome, with what rests on assumed models marked."""
@@ -232,8 +235,10 @@ def ready(codemap: CodeMap, library: Library, vocabulary: Vocabulary, launch: La
     """
     from specmap.scan.launch.declared import read as read_declared
     from specmap.scan.launch.evaluator import Evaluator
+    from specmap.scan.launch.pycall import LOGGED
     from specmap.scan.launch.variables import unread
     from specmap.verdicts.assuming import assumed_models, with_plain_models
+    from specmap.verdicts.logged import rederived
     from specmap.verdicts.outcome import Question, at_load
     from specmap.verdicts.truths import read_batch
     from specmap.verdicts.words import load_words
@@ -244,15 +249,17 @@ def ready(codemap: CodeMap, library: Library, vocabulary: Vocabulary, launch: La
     declarations = read_declared(library.root, vocabulary)
     command, given = _given(declarations, codemap.release, vocabulary, launch)
     stated = _inputs(declarations, command, given, launch, words, codemap.platform)
-    draft = stated.values.get(vocabulary.launch_words.draft_path) is not None
-    inputs = with_plain_models(stated, words, draft=draft)
-    models = assumed_models(stated, inputs, words)
 
     def fresh(changed: Inputs) -> Evaluator:
         return Evaluator(library.root, vocabulary, changed, library)
 
+    logged = LOGGED in given.notes
+    own = rederived(stated, words.limits, fresh)[0] if logged else stated
+    draft = own.values.get(vocabulary.launch_words.draft_path) is not None
+    inputs = with_plain_models(own, words, draft=draft)
+    models = assumed_models(own, inputs, words)
     evaluator = fresh(inputs)
-    sure = fresh(stated) if models else evaluator
+    sure = fresh(own) if models else evaluator
     question = Question(
         command=command.argv,
         batch=at_load(batch, launch.concurrency, evaluator),
@@ -261,7 +268,9 @@ def ready(codemap: CodeMap, library: Library, vocabulary: Vocabulary, launch: La
         least=least_captured(evaluator, inputs, fresh),
         notes=(*given.notes, *unread(library.root, vocabulary.package, command.env).values()),
     )
-    return Prepared(codemap, evaluator, words, question, inputs, fresh, sure, models)
+    return Prepared(
+        codemap, evaluator, words, question, inputs, fresh, sure, stated, models, logged
+    )
 
 
 def _given(

@@ -15,7 +15,7 @@ from specmap.launched import Launch, Prepared, prepared
 from specmap.pipeline import Progress
 from specmap.scan.launch.tables import Inputs
 from specmap.sweep.grid import Grid, grid_of, read_sizes
-from specmap.sweep.logged import rederived
+from specmap.verdicts.logged import rederived
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ def sweep_launch(
         ) as asked,
     ):
         grid = _grid(asked, request.axes, sizes, launch)
-        inputs, left = rederived(asked, [name for axis in grid.axes for name in axis.fields])
+        inputs, left = _inputs(asked, {name for axis in grid.axes for name in axis.fields})
         cells, assumptions = _judged(asked, inputs, grid, progress)
         found = Sweep(
             target=asked.codemap.target,
@@ -124,6 +124,15 @@ def _grid(asked: Prepared, axes: tuple[Axis, ...], sizes: tuple[int, ...], launc
             if name in (axis.name, *axis.fields):
                 raise SpecmapError(f"{option} and --vary {axis.name} state the same; give one")
     return grid
+
+
+def _inputs(asked: Prepared, varied: set[str]) -> tuple[Inputs, tuple[str, ...]]:
+    """Return what all launches give; of a log, what is not varied is derived in each cell."""
+    if not asked.logged:
+        return asked.stated, ()
+    limits = set(asked.words.limits) - varied
+    inputs, left = rederived(asked.stated, limits, asked.fresh)
+    return inputs, (f"{', '.join(left)}: left for each cell to derive",) if left else ()
 
 
 def _judged(

@@ -177,3 +177,15 @@ def test_why_fails_where_an_expectation_does_not_hold(
         cli.main()
     assert stopped.value.code == code
     assert ("expected GRAPH and is EAGER" in capsys.readouterr().err) == bool(code)
+
+
+def test_what_a_log_shows_as_derived_is_not_the_change() -> None:
+    """The log of ``--cuda-graph-max-bs 2`` shows cuda_graph_bs=[1, 2] too, made of the limit."""
+    log = (Path(__file__).parent / "commands/server-log.txt").read_text("utf-8")
+    launch = Launch(log, gpu_memory=141, sm=90, batch="bs=4")
+    found = explain("sglang==0.5.12", "EAGLEWorkerV2.verify", launch)
+    [reason] = found.phases
+    assert reason.verdict is Verdict.EAGER
+    change = SettingChange("cuda_graph_max_bs", 2, 4, removed=False)
+    assert (change,) in {one.changes for one in reason.alternatives}
+    assert all(c.name != "cuda_graph_bs" for one in reason.alternatives for c in one.changes)

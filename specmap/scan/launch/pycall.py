@@ -16,8 +16,8 @@ from specmap.scan.module import last_name
 from specmap.scan.vocabulary import ArgumentNames
 
 LOGGED = (
-    "a logged settings object: SGLang has already derived some of its values from others; try a "
-    "change with the launch command itself"
+    "a logged settings object: 'given' is what it shows, and SGLang has derived some of that from "
+    "the rest; try a change with the launch command itself"
 )
 
 
