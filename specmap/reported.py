@@ -122,6 +122,15 @@ def _told_apart(asked: Sequence[_Asked], sides: list[Subject]) -> list[Subject]:
     return [replace(side, label=label) for side, label in zip(sides, labels, strict=True)]
 
 
+def _label(tree: pipeline.Resolved, target: str) -> str:
+    """Return what a tree is called; one on disk with its folder, the package's own left out."""
+    root = tree.checkout.root
+    if not target.startswith("path:"):
+        return target
+    folder = root.parent if root.name == "python" else root
+    return f"{target} ({folder.name})" if folder.name else target
+
+
 def is_run(name: str) -> bool:
     """Whether a name is that of a recorded run's folder."""
     from specmap.trace.read import PLAN
@@ -150,7 +159,7 @@ def _side(
     review = lint_resolved(tree, LintRequest(target, platform=platform), progress, codemap)
     subject = Subject(
         limits=load_words().limits,
-        label=asked.run.resolve().name if asked.run is not None else codemap.target,
+        label=asked.run.resolve().name if asked.run is not None else _label(tree, codemap.target),
         codemap=codemap,
         source=review.source,
         values={},

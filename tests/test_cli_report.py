@@ -64,6 +64,8 @@ def test_two_trees_stand_side_by_side(run: Run) -> None:
     data, _ = unpacked(Path("compared.html").read_bytes())
     assert len(data["sides"]) == 2
     assert [len(side["findings"]) for side in data["sides"]] == [0, 1]
+    labels = [side["label"] for side in data["sides"]]
+    assert labels == ["path:sglang (clean)", "path:sglang (bad)"]
 
 
 def test_two_trees_of_one_release_are_told_apart_and_compared(run: Run, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from specmap.codemap.source import qualname_of
 from specmap.report.options import RenderOptions
 from specmap.report.outcome_text import decided, model_lines, place
 from specmap.report.text_parts import console, heading, indent, word
-from specmap.report.wording import guard_text
+from specmap.report.wording import base_hint, guard_text
 
 _JOINED = {Joined.ALL: "all of:", Joined.ANY: "any of:"}
 # A longer condition is shown without what does not matter, and with so many alternatives.
@@ -68,6 +68,8 @@ def _blocks(explanation: Explanation) -> Iterator[RenderableType]:
         yield heading("Read")
         for note in explanation.outcome.notes:
             yield indent(Text(note))
+    if hint := base_hint(explanation.target):
+        yield from ("", Text(hint))
 
 
 # A place

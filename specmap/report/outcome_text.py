@@ -13,6 +13,7 @@ from specmap.codemap.source import Span
 from specmap.codemap.verdict import Verdict
 from specmap.report.options import RenderOptions
 from specmap.report.text_parts import console, heading, indent, table, word
+from specmap.report.wording import base_hint
 
 _SHOWN_TERMS = 3
 _SHOWN_REFUSALS = 4
@@ -49,6 +50,8 @@ def _blocks(outcome: Outcome) -> Iterator[RenderableType]:
     yield from _lines("Not known; what would settle it", list(outcome.missing))
     yield from _lines("Assumed", _assumed(outcome))
     yield from _lines("Read", list(outcome.notes))
+    if hint := base_hint(outcome.target):
+        yield from ("", Text(hint))
 
 
 def _lines(title: str, lines: list[str] | list[Text]) -> Iterator[RenderableType]:

@@ -15,7 +15,7 @@ from specmap.report.select import narrow
 from specmap.report.text_findings import swapped
 from specmap.report.text_parts import console, heading, indent, table, word
 from specmap.report.text_worker import worker_page
-from specmap.report.wording import Places, endings, verdict_word
+from specmap.report.wording import Places, base_hint, endings, verdict_word
 
 
 def render(codemap: CodeMap, options: RenderOptions) -> str:
@@ -77,6 +77,8 @@ def _overview(codemap: CodeMap) -> Iterator[RenderableType]:
         yield Text(
             f"One worker in full: --worker {codemap.workers[0].name}; one phase: --phase verify"
         )
+    if hint := base_hint(codemap.target):
+        yield Text(hint)
 
 
 def _worker_cell(worker: Worker) -> Text:

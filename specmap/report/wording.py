@@ -50,6 +50,14 @@ class Places:
         return f"{basename(span.file)}:{span.line}"
 
 
+def base_hint(target: str) -> str:
+    """Name the verb that says what a tree on disk changed, "" for the tree of a release."""
+    kind, _, version = target.partition("-")
+    if not kind.startswith("path:") or not version:
+        return ""
+    return f"what this tree changed: specmap lint TREE --base {kind[5:]}=={version}"
+
+
 def verdict_word(phase: Phase) -> str:
     """Return the verdict, or ``depends``."""
     return DEPENDS if phase.verdict is None else phase.verdict.value

@@ -28,7 +28,9 @@ from specmap.report.explanation_text import render_explanation
 from specmap.report.options import RenderOptions
 from specmap.report.outcome_json import render_explanation_json, render_outcome_json
 from specmap.report.outcome_text import ranges, render_outcome
+from specmap.report.text import render
 from tests.report.sample_outcome import BACKEND, LIMIT, REFUSAL, RUNNER, WORKER, outcome
+from tests.small_map import small_map
 
 WIDE = RenderOptions(width=200)
 
@@ -200,3 +202,23 @@ def test_checks_that_need_the_same_are_one_line() -> None:
     assert "3 checks need model config, the first at model_executor/cuda_graph_runner.py:5" in text
     assert "no 6" not in text
     assert "too small (needs GPU memory)" in text
+
+
+@pytest.mark.parametrize(
+    ("target", "hint"),
+    [
+        ("path:sglang-0.5.9", "what this tree changed: specmap lint TREE --base sglang==0.5.9\n"),
+        ("path:sglang", ""),  # nobody knows of which release it is
+        ("sglang==0.5.9", ""),
+    ],
+)
+def test_a_tree_on_disk_is_told_how_to_compare_it(target: str, hint: str) -> None:
+    """In the map, in an outcome and in an explanation alike."""
+    shown = (
+        render_outcome(replace(outcome(), target=target), WIDE),
+        render_explanation(replace(explanation(), target=target), WIDE),
+        render(replace(small_map(), target=target), WIDE),
+    )
+    for text in shown:
+        assert text.endswith(hint)
+        assert ("lint TREE --base" in text) == bool(hint)
