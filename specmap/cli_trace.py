@@ -64,6 +64,7 @@ _folder = click.argument("folder", metavar="DIR", type=click.Path(path_type=Path
 @click.option("--stop-after", is_flag=True, help="Then stop the server too, with SIGTERM.")
 @click.option("--spans", is_flag=True, help="Time phases on the GPU, too.")
 @click.option("--syncs", is_flag=True, help="Record where the host waits for the GPU.")
+@click.option("--launches", is_flag=True, help="Count kernel and graph launches, by CUPTI.")
 @click.option("--windows", type=click.IntRange(2), default=None, metavar="N",
               help="Measure the tracer's cost: N cycles armed, N disarmed.")  # fmt: skip
 @click.option("--baseline-tps", type=click.FloatRange(0, min_open=True), metavar="X",
@@ -136,7 +137,7 @@ def _ask(given: dict[str, Any]) -> Ask:
         seconds=given["seconds"],
         stop_after=given["stop_after"],
         log=given["log"],
-        options=Options(given["spans"], given["syncs"], given["windows"] or 0),
+        options=Options(given["spans"], given["syncs"], given["launches"], given["windows"] or 0),
         platform=given["platform"],
         use_cache=not given["no_cache"],
     )

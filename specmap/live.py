@@ -218,6 +218,7 @@ def armed(run: Prepared, pids: Sequence[int]) -> Iterator[None]:
         "plan": str(run.folder / rundir.PLAN_FILE),
         "spans": options.spans,
         "syncs": options.syncs,
+        "launches": options.launches,
         "windows": options.windows,
     }
     with contextlib.ExitStack() as agents:

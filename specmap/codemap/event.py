@@ -29,6 +29,23 @@ class State(StrEnum):
     CAPTURE = "CAPTURE"
 
 
+@dataclass(frozen=True, slots=True)
+class Launches:
+    """What was launched: graphs, kernels one by one, and how many of these were collectives."""
+
+    graphs: int = 0
+    kernels: int = 0
+    collectives: int = 0
+
+    def __add__(self, other: Launches) -> Launches:
+        """Both together."""
+        return Launches(
+            self.graphs + other.graphs,
+            self.kernels + other.kernels,
+            self.collectives + other.collectives,
+        )
+
+
 UNKNOWN_PHASE = "unknown"
 """The phase of a pass that ended in a known sink on a way that the map does not have."""
 
@@ -41,6 +58,7 @@ class Pass:
     known. ``sinks`` counts the forwards, ``replays`` the graph launches seen in them.
     ``cpu_ns`` is the time inside the phase's own method, or in its forwards where the phase
     has no method for itself. ``accepted`` counts the tokens of a verify step, with the bonus.
+    ``launches`` is None where they were not counted.
     """
 
     cycle: int
@@ -57,6 +75,7 @@ class Pass:
     holder: int = 0
     gpu_ns: int | None = None
     accepted: int | None = None
+    launches: Launches | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +108,15 @@ class SizeCount:
 
 
 @dataclass(frozen=True, slots=True)
+class LaunchCount:
+    """Passes of one state whose launches were counted, and what all of them launched."""
+
+    state: State
+    passes: int
+    launches: Launches
+
+
+@dataclass(frozen=True, slots=True)
 class PhaseStats:
     """One phase of one rank over the run.
 
@@ -96,6 +124,7 @@ class PhaseStats:
     a pass in the CPU time of its cycle, both medians. ``padded`` and ``real`` are the requests
     that graphs were replayed with, with and without padding. ``gpu_passes`` counts passes with
     a GPU time, ``replays`` graph launches. ``sizes`` counts passes by batch size, ascending.
+    ``launches`` are by state, empty where none were counted.
     """
 
     worker: str
@@ -115,6 +144,7 @@ class PhaseStats:
     graph_sizes: tuple[int, ...]
     replays: int = 0
     sizes: tuple[SizeCount, ...] = ()
+    launches: tuple[LaunchCount, ...] = ()
 
     @property
     def state(self) -> State | None:

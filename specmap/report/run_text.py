@@ -11,6 +11,7 @@ from specmap.codemap.event import (
     Agreement,
     Budget,
     Joined,
+    LaunchCount,
     PhaseStats,
     RankRun,
     Run,
@@ -28,7 +29,8 @@ _SHOWN_SYNCS = 10
 _SHOWN_COSTS = 2
 _FEW_WINDOWS = 20
 _LIVE_NAME, _LIVE_STATE = 34, 10
-_COLUMNS = ("phase", "passes", "state", "CPU", "GPU", "share", "padding", "why not graph")
+_COLUMNS = ("phase", "passes", "state", "CPU", "GPU", "share", "padding")
+_LAUNCHES, _WHY = "launches a pass", "why not graph"
 
 
 def render_run(run: Run, options: RenderOptions) -> str:
@@ -134,11 +136,13 @@ def _rank(rank: RankRun, others: list[RankRun]) -> Iterator[RenderableType]:
     shown = f", figures of {rank_names([rank])}" if len(others) > 1 else ""
     yield heading(f"{workers}, {rank_names(others)}", f"{rank.cycles} cycles{shown}")
     if rank.phases:
-        yield table(_COLUMNS, [_phase(phase) for phase in rank.phases], wide="why not graph")
+        counted = any(phase.launches for phase in rank.phases)
+        columns = (*_COLUMNS, *([_LAUNCHES] if counted else []), _WHY)
+        yield table(columns, [_phase(phase, counted) for phase in rank.phases], wide=_WHY)
     yield from _cycle_line(rank)
 
 
-def _phase(phase: PhaseStats) -> list[str | Text]:
+def _phase(phase: PhaseStats, counted: bool) -> list[str | Text]:
     return [
         phase.phase,
         str(phase.passes),
@@ -147,8 +151,26 @@ def _phase(phase: PhaseStats) -> list[str | Text]:
         duration(phase.gpu_ns // phase.gpu_passes) if phase.gpu_passes else "",
         f"{phase.share:.0%}",
         f"{1 - phase.real / phase.padded:.0%}" if phase.padded else "",
+        *(["\n".join(map(_launches, phase.launches))] if counted else []),
         _why(phase),
     ]
+
+
+def _launches(count: LaunchCount) -> str:
+    """Write the mean of a state's passes: graphs, kernels one by one, collectives among them."""
+    each, parts = count.launches, []
+    if each.graphs:
+        parts.append(
+            f"{_mean(each.graphs, count)} graph{'s' if each.graphs > count.passes else ''}"
+        )
+    parts.append(f"{_mean(each.kernels, count)} kernels")
+    if each.collectives:
+        parts[-1] += f" ({_mean(each.collectives, count)} collectives)"
+    return " + ".join(parts)
+
+
+def _mean(launched: int, count: LaunchCount) -> str:
+    return f"{round(launched / count.passes, 1):g}"
 
 
 def _states(phase: PhaseStats) -> Text:

@@ -81,6 +81,12 @@ def _pass(one: Pass) -> Slice:
         ("gpu_ns", one.gpu_ns),
         ("accepted", one.accepted),
     ]
+    if one.launches is not None:
+        known += [
+            ("graph_launches", one.launches.graphs),
+            ("kernels", one.launches.kernels),
+            ("collectives", one.launches.collectives),
+        ]
     values = tuple((name, value) for name, value in known if value is not None)
     name = f"{one.phase} {one.state.value}"
     return Slice(one.start_ns, one.cpu_ns, name, one.state.value, values)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from specmap.codemap.event import UNKNOWN_PHASE, Pass, State
+from specmap.codemap.event import UNKNOWN_PHASE, Launches, Pass, State
 
 
 @dataclass(slots=True)
@@ -25,6 +25,7 @@ class Draft:
     replays: int = 0
     gpu_ns: int | None = None
     accepted: int | None = None
+    launches: Launches | None = None
 
     @property
     def state(self) -> State:
@@ -71,4 +72,5 @@ def frozen(draft: Draft, reason: str) -> Pass:
         holder=draft.holder,
         gpu_ns=draft.gpu_ns,
         accepted=draft.accepted,
+        launches=draft.launches,
     )

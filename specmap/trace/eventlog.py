@@ -36,7 +36,8 @@ _PASSES = (
     ("cycle", "int64"), ("worker", "string"), ("phase", "string"), ("state", "string"),
     ("reason", "string"), ("start_ns", "uint64"), ("cpu_ns", "int64"), ("gpu_ns", "int64"),
     ("size", "int32"), ("graph_size", "int32"), ("replays", "int32"), ("sinks", "int32"),
-    ("accepted", "int32"),
+    ("accepted", "int32"), ("graph_launches", "int32"), ("kernels", "int32"),
+    ("collectives", "int32"),
 )  # fmt: skip
 
 
@@ -173,7 +174,16 @@ def _modes(header: Mapping[str, Any]) -> dict[int, str]:
 
 
 def _pass_columns(passes: Sequence[Pass]) -> list[list[Any]]:
-    return [[getattr(each, name) for each in passes] for name, _ in _PASSES]
+    return [[_cell(each, name) for each in passes] for name, _ in _PASSES]
+
+
+_COUNTS = {"graph_launches": "graphs", "kernels": "kernels", "collectives": "collectives"}
+
+
+def _cell(one: Pass, name: str) -> Any:
+    if name in _COUNTS:
+        return None if one.launches is None else getattr(one.launches, _COUNTS[name])
+    return getattr(one, name)
 
 
 class ParquetTail(Tail):

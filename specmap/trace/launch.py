@@ -27,6 +27,7 @@ class Options:
 
     spans: bool = False
     syncs: bool = False
+    launches: bool = False
     windows: int = 0
 
 
@@ -64,6 +65,8 @@ def environment_of(
         added["SPECMAP_SPANS"] = "1"
     if options.syncs:
         added["SPECMAP_SYNCS"] = "1"
+    if options.launches:
+        added["SPECMAP_LAUNCHES"] = "1"
     if options.windows:
         added["SPECMAP_WINDOWS"] = str(options.windows)
     return {**base, **added}

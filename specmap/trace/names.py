@@ -29,6 +29,7 @@ class TraceNames:
     graph_replay: tuple[str, ...]
     graph_capture: tuple[str, ...]
     graph_size: tuple[str, ...]
+    collective_kernels: tuple[str, ...]
     accept_calls: tuple[str, ...]
     accept_requests: str
     accept_tokens: tuple[str, ...]
@@ -64,6 +65,7 @@ def names_of(data: Mapping[str, Mapping[str, Sequence[str]]]) -> TraceNames:
             graph_replay=tuple(trace["graph_replay"]),
             graph_capture=tuple(trace["graph_capture"]),
             graph_size=tuple(trace["graph_size"]),
+            collective_kernels=tuple(trace["collective_kernels"]),
             accept_calls=tuple(trace["accept_calls"]),
             accept_requests=trace["accept_requests"][0],
             accept_tokens=tuple(trace["accept_tokens"]),

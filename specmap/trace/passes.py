@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from specmap.codemap.event import State
+from specmap.codemap.event import Launches, State
 from specmap.codemap.verdict import PhaseName, SinkKind
 from specmap.trace.cycles import Cycle, Draft
 from specmap.trace.plan import Role, WrapPlan
@@ -23,6 +23,8 @@ from specmap.trace.spool import Kind, Record, Records
 _KINDS = frozenset(Kind)
 LATE_CYCLES = 128
 """How many cycles a pass waits for its GPU time and its accepted tokens."""
+
+_NONE = Launches()
 
 
 @dataclass(slots=True)
@@ -36,6 +38,7 @@ class _Frame:
     object: int
     sink: SinkKind | None
     replays: int = 0
+    launches: Launches = _NONE
     inner: bool = False
     captured: bool = False
     drafts: list[tuple[Draft, bool]] = field(default_factory=list)
@@ -69,7 +72,7 @@ class Machine:
         self._cycle: Cycle | None = None
         self._next = 0
         self._capturing = 0
-        self._armed = True
+        self._armed, self._counting = True, False
         self._reasons: list[tuple[int, int]] = []
         self._late: deque[Cycle] = deque()
         self._verified: deque[Draft] = deque(maxlen=LATE_CYCLES)
@@ -95,8 +98,7 @@ class Machine:
         :meth:`settled`. ``places`` gets the cycle (-1: outside) and the phase of each record.
         """
         if self._resolver.learn(header):
-            self._calls = self.calls
-            self._repeats.clear()
+            self._forget_repeats()
         self._whole = self._whole and header.get("armed_from_start") is not False
         events = Events()
         at, start = 0, -1
@@ -118,6 +120,10 @@ class Machine:
                 self._keep(records, start, at)
                 start = -1
         return events
+
+    def _forget_repeats(self) -> None:
+        self._calls = self.calls
+        self._repeats.clear()
 
     def _known(self, records: Records, at: int) -> Repeat | None:
         """Return the cycle that begins here, if one like it was before."""
@@ -200,6 +206,8 @@ class Machine:
         for draft, timed in frame.drafts:
             if timed:
                 draft.spans.append((frame.start_ns, t_ns))
+                if self._counting:
+                    draft.launches = (draft.launches or _NONE) + frame.launches
             if value >= 0 and draft.graph_size < 0 and State.EAGER not in draft.states:
                 draft.graph_size = value
         self._stack.pop()
@@ -272,6 +280,12 @@ class Machine:
             events.syncs.append((target, self._phase_here(), value))
         elif kind == Kind.GPU_SPAN:
             self._gpu(place, target, value)
+        elif kind == Kind.LAUNCHES:
+            for frame in self._stack:
+                frame.launches += Launches(size, value, place)
+        elif kind == Kind.COUNTING:
+            self._counting = value == 1
+            self._forget_repeats()
         elif kind == Kind.ACCEPT:
             events.accepts.append((size, value))
             self._accepted(size, value)

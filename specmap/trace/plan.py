@@ -45,12 +45,16 @@ class BatchNames:
 
 @dataclass(frozen=True, slots=True)
 class GraphNames:
-    """Graph classes (``module:class``), their methods, and where a runner keeps the size."""
+    """Graph classes (``module:class``), their methods, and where a runner keeps the size.
+
+    ``collectives`` are parts of the names of kernels that are collectives.
+    """
 
     classes: tuple[str, ...]
     replay: tuple[str, ...]
     capture: tuple[str, ...]
     size: tuple[str, ...]
+    collectives: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +196,7 @@ def _plan(data: Mapping[str, Any]) -> WrapPlan:
         release=data["release"],
         package=data["package"],
         batch=_made(BatchNames, data["batch"]),
-        graph=_made(GraphNames, data["graph"]),
+        graph=_made(GraphNames, {"collectives": (), **data["graph"]}),  # plans before them
         accept=tuple(_made(Accept, item) for item in data["accept"]),
         rank=_made(RankNames, data["rank"]),
         targets=tuple(_target(item) for item in data["targets"]),

@@ -41,7 +41,11 @@ def plan_of(code_map: CodeMap, names: TraceNames) -> WrapPlan:
             names.mode_attribute, names.batch_size, names.mode_enum, names.batch_parameters
         ),
         graph=GraphNames(
-            names.graph_classes, names.graph_replay, names.graph_capture, names.graph_size
+            names.graph_classes,
+            names.graph_replay,
+            names.graph_capture,
+            names.graph_size,
+            names.collective_kernels,
         ),
         accept=tuple(_accepts(names, len(targets))),
         rank=RankNames(names.rank_processes, names.rank_names),

@@ -16,7 +16,7 @@ from specmap.trace.spool import Kind, Records
 _MOST, _LONGEST = 1024, 4096
 _KIND_SHIFT, _KIND_MASK = 32, 0xFFFF
 # All that says how a cycle ran. The others come late, or carry a time.
-_KINDS = frozenset({Kind.ENTER, Kind.EXIT, Kind.RAISE, Kind.REPLAY, Kind.REASON})
+_KINDS = frozenset({Kind.ENTER, Kind.EXIT, Kind.RAISE, Kind.REPLAY, Kind.REASON, Kind.LAUNCHES})
 
 
 @dataclass(slots=True)
@@ -45,7 +45,7 @@ class Repeat:
                 Draft(
                     number, d.worker, d.phase, d.holder, d.scope, times[at + d.start_ns], d.size,
                     d.states, d.reasons, [(times[at + a], times[at + b]) for a, b in d.spans],
-                    d.graph_size, d.replays,
+                    d.graph_size, d.replays, launches=d.launches,
                 )
                 for d in like.drafts
             ],

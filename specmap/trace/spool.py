@@ -59,6 +59,8 @@ class Kind(IntEnum):
     DISARM = 13
     NOTE = 14
     OVERHEAD = 15
+    LAUNCHES = 16
+    COUNTING = 17
 
 
 def ranks_in(folder: Path) -> list[str]:

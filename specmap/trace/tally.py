@@ -6,7 +6,15 @@ from array import array
 from collections import Counter, deque
 from dataclasses import dataclass, field
 
-from specmap.codemap.event import PhaseStats, ReasonCount, SizeCount, State, Stretch
+from specmap.codemap.event import (
+    LaunchCount,
+    Launches,
+    PhaseStats,
+    ReasonCount,
+    SizeCount,
+    State,
+    Stretch,
+)
 from specmap.codemap.source import Span
 from specmap.trace.cycles import Draft
 
@@ -62,6 +70,8 @@ class PhaseTally:
     replays: int = 0
     graph_sizes: set[int] = field(default_factory=set)
     sizes: Counter[tuple[int, State]] = field(default_factory=Counter)
+    counted: Counter[State] = field(default_factory=Counter)
+    launches: dict[State, Launches] = field(default_factory=dict)
     times: Sample = field(default_factory=Sample)
     cycles: Sample = field(default_factory=Sample)
     replay_times: Sample = field(default_factory=Sample)
@@ -82,6 +92,9 @@ class PhaseTally:
         if draft.gpu_ns is not None:
             self.gpu_ns += draft.gpu_ns
             self.gpu_passes += 1
+        if draft.launches is not None:
+            self.counted[state] += 1
+            self.launches[state] = self.launches.get(state, Launches()) + draft.launches
         if reason:
             self._reason(reason, draft.cycle, span)
         if state in (State.GRAPH, State.PIECEWISE):
@@ -141,4 +154,8 @@ class PhaseTally:
             graph_sizes=tuple(sorted(self.graph_sizes)),
             replays=self.replays,
             sizes=tuple(SizeCount(*key, count) for key, count in sorted(self.sizes.items())),
-        )
+            launches=tuple(
+                LaunchCount(state, self.counted[state], self.launches[state])
+                for state in State if self.counted[state]
+            ),
+        )  # fmt: skip

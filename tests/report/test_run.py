@@ -8,12 +8,12 @@ from typing import Any
 import jsonschema
 import pytest
 
-from specmap.codemap.event import RankRun, Run
+from specmap.codemap.event import LaunchCount, Launches, RankRun, Run, State
 from specmap.report.options import RenderOptions
 from specmap.report.run_json import render_run_json
 from specmap.report.run_text import duration, rank_names, render_ranks, render_run
 from tests.report.golden import check
-from tests.report.sample_run import PREFILL, RUN, phase, rank
+from tests.report.sample_run import EAGER_VERIFY, PREFILL, RUN, phase, rank
 
 ROOT = Path(__file__).parents[2]
 SCHEMA: dict[str, Any] = json.loads((ROOT / "docs/schema/run-1.0.schema.json").read_text("utf-8"))
@@ -32,6 +32,25 @@ def test_the_phases_alone_show_the_rank_that_replays_least() -> None:
     assert verify.endswith("bs 4 > largest captured 2")
     assert max(map(len, lines)) < 120
     assert render_ranks((), RenderOptions()) == "0 ranks · 0 cycles\n"
+
+
+def test_launches_are_shown_where_they_were_counted() -> None:
+    counted = replace(
+        EAGER_VERIFY,
+        launches=(
+            LaunchCount(State.GRAPH, 16, Launches(16, 56, 0)),
+            LaunchCount(State.EAGER, 74, Launches(0, 74 * 480, 74 * 64)),
+        ),
+    )
+    run = replace(RUN, ranks=(rank(0, counted, phase("draft")),))
+    lines = render_run(run, RenderOptions(width=160)).splitlines()
+    (columns,) = (line for line in lines if "launches a pass" in line)
+    assert columns.split("│")[-3].strip() == "launches a pass"
+    assert [line.split("│")[-3].strip() for line in lines if "kernels" in line] == [
+        "1 graph + 3.5 kernels", "480 kernels (64 collectives)",
+    ]  # fmt: skip
+    assert "launches a pass" not in render_run(RUN, RenderOptions(width=160))
+    jsonschema.Draft202012Validator(SCHEMA).validate(json.loads(render_run_json(run)))
 
 
 def test_narrow_and_coloured_reports_say_the_same_words() -> None:

@@ -13,7 +13,7 @@ from specmap.trace.eventlog import convert
 from specmap.trace.read import passes_of, read_run
 from specmap.trace.spool import Kind
 from specmap.traced import trace_names
-from tests.trace.spools import CHECK, PLAN, Rank, records_of
+from tests.trace.spools import CHECK, DECODE, PLAN, RUNNER, STEP, VERIFY, Rank, records_of
 
 NAMES = trace_names()
 
@@ -98,6 +98,19 @@ def test_many_ranks_are_queried_together(tmp_path: Path) -> None:
     assert database.execute("select sum(gpu_ns) from passes").fetchone() == (16000,)
     kinds = database.execute("select count(*) from records where kind = 'DROPS'").fetchone()
     assert kinds == (4,)
+
+
+def test_launches_are_columns_where_they_were_counted(tmp_path: Path) -> None:
+    rank = Rank()
+    rank.cycle()
+    rank.put(Kind.COUNTING, value=1)
+    with rank.call(STEP, DECODE, 4), rank.call(CHECK, DECODE, 4), rank.call(RUNNER, VERIFY, 4, 4):
+        rank.put(Kind.LAUNCHES, size=1, value=7, object=2)
+    _, made = convert(tmp_path, rank.write(tmp_path), PLAN, NAMES)
+    columns = ["phase", "graph_launches", "kernels", "collectives"]
+    rows = [tuple(row.values()) for row in pq.read_table(made, columns=columns).to_pylist()]
+    assert rows[-1] == ("verify", 1, 7, 2)
+    assert {row[1:] for row in rows[:-1]} == {(None, None, None)}
 
 
 def test_a_folder_without_event_logs_is_refused(tmp_path: Path) -> None:

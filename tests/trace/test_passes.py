@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from specmap.codemap.event import Pass, State
-from specmap.trace.read import passes_of
+from specmap.codemap.event import LaunchCount, Launches, Pass, State
+from specmap.trace.read import passes_of, read_run
 from specmap.trace.spool import Kind
 from specmap.traced import trace_names
 from tests.trace.spools import (
@@ -262,6 +262,48 @@ def test_the_gpu_time_of_an_entry_is_that_of_its_only_pass(tmp_path: Path) -> No
     for cycle in (0, 1):
         rank.put(Kind.GPU_SPAN, NGRAM_STEP, value=700, object=cycle)
     assert [(p.cycle, p.gpu_ns) for p in passes(rank, tmp_path)] == [(0, 700), (1, None), (1, None)]
+
+
+def launching(rank: Rank, eager: bool) -> None:
+    """Write a cycle: outside its phases 5 kernels, in verify 60 with 32 collectives, or a graph."""
+    with rank.call(STEP, DECODE, 4):
+        rank.put(Kind.LAUNCHES, size=0, value=5, object=0)
+        with rank.call(CHECK, DECODE, 4):
+            rank.put(Kind.LAUNCHES, size=0, value=2, object=0)
+            if eager:
+                with rank.call(PREFILLED, VERIFY, 4):
+                    rank.put(Kind.LAUNCHES, size=0, value=60, object=32)
+            else:
+                with rank.call(RUNNER, VERIFY, 4, 4):
+                    rank.replay()
+                    rank.put(Kind.LAUNCHES, size=1, value=0, object=0)
+            rank.put(Kind.LAUNCHES, size=0, value=3, object=0)
+
+
+def test_launches_are_those_of_the_phase_s_own_method(tmp_path: Path) -> None:
+    rank = Rank()
+    launching(rank, eager=True)
+    rank.put(Kind.COUNTING, value=1)
+    for eager in (True, False, False, True):
+        launching(rank, eager)
+    rank.put(Kind.COUNTING, value=0)
+    rank.cycle()
+    verify = [p.launches for p in passes(rank, tmp_path) if p.phase == "verify"]
+    one_by_one, replayed = Launches(0, 65, 32), Launches(1, 5, 0)
+    assert verify == [None, one_by_one, replayed, replayed, one_by_one, None]
+
+
+def test_a_phase_counts_its_launches_by_how_it_ran(tmp_path: Path) -> None:
+    rank = Rank()
+    rank.put(Kind.COUNTING, value=1)
+    for eager in (True, False, False):
+        launching(rank, eager)
+    rank.write(tmp_path)
+    (found,) = read_run(tmp_path, NAMES).ranks[0].phases
+    assert found.launches == (
+        LaunchCount(State.GRAPH, 2, Launches(2, 10, 0)),
+        LaunchCount(State.EAGER, 1, Launches(0, 65, 32)),
+    )
 
 
 def test_an_exception_ends_the_cycle_and_the_next_one_is_whole(tmp_path: Path) -> None:

@@ -80,8 +80,10 @@ def test_a_cycle_that_is_like_one_before_means_the_same(
     start = data.draw(st.integers(0, len(every)))
     end = data.draw(st.integers(start, len(every)))
     if start < end:
-        kind = data.draw(st.sampled_from([Kind.DROPS, Kind.CAPTURE_BEGIN, Kind.ARM, Kind.RAISE]))
-        every[start:end] = [(10**9, 1, int(kind), -1, -1, 3, 0)]
+        kind = data.draw(st.sampled_from(
+            [Kind.DROPS, Kind.CAPTURE_BEGIN, Kind.ARM, Kind.RAISE, Kind.LAUNCHES, Kind.COUNTING]
+        ))  # fmt: skip
+        every[start:end] = [(10**9, 1, int(kind), -1, -1, 1, 0)]
     quick, slow = Machine(PLAN), Machine(PLAN)
     events = [quick.feed(Records.of(every), HEADER), slow.feed(Records.of(every), HEADER, [])]
     assert passes(quick) == passes(slow)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from time import monotonic
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .awaken import bind_processes
 from .bind import Binding
@@ -26,6 +26,9 @@ from .targets import Layer, Targets
 from .torchgraph import GraphHooks
 from .windows import Windows
 from .wrapplan import Plan
+
+if TYPE_CHECKING:
+    from .launches import Launches
 
 _HEADER_EVERY_S = 10.0
 _MOST_CLASSES = 256
@@ -49,6 +52,11 @@ class Recording:
         self._syncs: Syncs | None = None
         if settings.syncs:
             self._syncs = Syncs(self.ring, self.names, plan.package, self._capturing)
+        self._launches: Launches | None = None
+        if settings.launches:
+            from .launches import Launches
+
+            self._launches = Launches(self.ring, plan.graph.collectives)
         layers: list[Layer] = [self._spans.layer] if self._spans is not None else []
         self.targets = Targets(plan, self.ring, reasons, layers)
         self.log: Log | None = None
@@ -60,7 +68,9 @@ class Recording:
         self._written = 0.0
         self._broken = False
         self._dirty = True
-        self._windows = Windows(settings.windows, self.ring) if settings.windows else None
+        self._windows: Windows | None = None
+        if settings.windows:
+            self._windows = Windows(settings.windows, self.ring, self._launches)
         self.ring.hooks(self._wake, self._cycle_done, self._seen)
 
     @property
@@ -132,6 +142,8 @@ class Recording:
             self.ring.arm(True, True)
             self.ring.put(0, ARM, NONE, NONE, NONE, self.cycles)
             self._hook_torch()
+            if self._launches is not None:
+                self._launches.start()
             self._serve()
         except Exception as error:
             self.ring.arm(False, False)
@@ -194,6 +206,8 @@ class Recording:
         steps += [binding.restore for binding in self._processes]
         if self._syncs is not None:
             steps.append(self._syncs.restore)
+        if self._launches is not None:
+            steps.append(self._launches.stop)
         for step in [*steps, self._close]:
             try:
                 step()
@@ -243,6 +257,7 @@ class Recording:
             "spans": self.settings.spans,
             "spans_dropped": self._spans.dropped if self._spans is not None else 0,
             "syncs": self.settings.syncs,
+            "launches": self.settings.launches,
             "windows": self.settings.windows,
             "finished": finished,
         }

@@ -12,7 +12,7 @@ RECORD = struct.Struct("<QIHhiiQ")
 NONE = -1
 
 ENTER, EXIT, RAISE, REASON, REPLAY, CAPTURE_BEGIN, CAPTURE_END, SYNC = range(1, 9)
-GPU_SPAN, ACCEPT, DROPS, ARM, DISARM, NOTE, OVERHEAD = range(9, 16)
+GPU_SPAN, ACCEPT, DROPS, ARM, DISARM, NOTE, OVERHEAD, LAUNCHES, COUNTING = range(9, 18)
 
 SPOOL_HEADER = struct.pack("<8sII48x", b"SPECMAP1", RECORD.size, 1)
 SPOOL_REFUSED = 16  # place of the error number with which the disk refused to take more

@@ -148,6 +148,7 @@ static void ring_dealloc(PyObject *object)
     Ring *self = (Ring *)object;
     PyObject_GC_UnTrack(object);
     ring_clear(object);
+    Py_CLEAR(self->collective_names);
     if (self->words != NULL)
         PyBuffer_Release(&self->memory);
     Py_TYPE(object)->tp_free(object);
@@ -159,6 +160,7 @@ static PyMethodDef ring_methods[] = {
     {"recording", ring_recording, METH_NOARGS, NULL},
     {"hooks", ring_hooks, METH_VARARGS, NULL},
     {"put", (PyCFunction)(void (*)(void))ring_put, METH_FASTCALL, NULL},
+    {"launches", ring_launches, METH_O, NULL},
     {"wrap", ring_wrap, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -20,7 +20,7 @@
 #error "the ring relies on the GIL"
 #endif
 
-enum { ENTER = 1, EXIT = 2, RAISE = 3 };
+enum { ENTER = 1, EXIT = 2, RAISE = 3, LAUNCHES = 16, COUNTING = 17 };
 enum { HEAD = 8, TAIL = 16, DROPPED = 24, FOREIGN = 25, CYCLES = 32 };
 enum { PAGE_BYTES = 4096, KNOWN = 4, COUNTS = 4 };
 
@@ -37,6 +37,7 @@ typedef struct {
 typedef struct {
     PyObject_HEAD
     char calls, entries, marking;
+    char pending, counting, told; /* launches: some to tell; whether they are counted, as told */
     int depth;
     const char *owner; /* a thread, by the address of its `this_thread` */
     uint64_t *words;
@@ -44,6 +45,8 @@ typedef struct {
     uint64_t mask, head, tail; /* tail: as it was when last looked at */
     PyObject *batch;           /* borrowed: of the innermost recorded call that has one */
     PyObject *wake, *cycle_done, *seen;
+    int graphs, kernels, collectives; /* launched since the last record */
+    PyObject *collective_names;
     Py_buffer memory;
 } Ring;
 
@@ -83,9 +86,11 @@ PyObject *argument(Py_ssize_t position, PyObject *keyword, PyObject *const *args
 
 void call_back(PyObject *callback, PyObject *argument);
 int woken(Ring *ring);
+void tell_launches(Ring *ring);
+PyObject *ring_launches(PyObject *object, PyObject *names);
 
-static inline void put(Ring *ring, uint32_t target, int kind, int mode, int size, int value,
-                       uint64_t object)
+static inline void append(Ring *ring, uint32_t target, int kind, int mode, int size, int value,
+                          uint64_t object)
 {
     uint64_t *words = ring->words;
     if (words == NULL)
@@ -108,6 +113,15 @@ static inline void put(Ring *ring, uint32_t target, int kind, int mode, int size
     record->value = value;
     record->object = object;
     __atomic_store_n(&words[HEAD], ++ring->head, __ATOMIC_RELEASE);
+}
+
+/* A record, behind the launches since the one before it. */
+static inline void put(Ring *ring, uint32_t target, int kind, int mode, int size, int value,
+                       uint64_t object)
+{
+    if (ring->pending)
+        tell_launches(ring);
+    append(ring, target, kind, mode, size, value, object);
 }
 
 /* One thread writes: the first one, or one that starts a cycle while none is under way. */

@@ -65,6 +65,13 @@ class Ring(Protocol):
     def put(self, target: int, kind: int, mode: int, size: int, value: int, obj: int) -> None:
         """Append a record, from the scheduler's thread; count it as dropped when full."""
 
+    def launches(self, names: tuple[bytes, ...] | None) -> tuple[int, int] | None:
+        """Count launches; return addresses: what CUPTI is to call, and with what.
+
+        ``names`` are parts of the names of collective kernels; None: count no more. Returns
+        None where the ring cannot.
+        """
+
     def wrap(self, function: AnyCall, shape: Shape) -> AnyCall:
         """Return ``function`` with its calls recorded."""
 
@@ -121,6 +128,9 @@ class PythonRing:
             self.owner = get_ident()
         value = max(-_INT32, min(value, _INT32))
         self._append(target, kind, mode, size, value, obj & _UINT64)
+
+    def launches(self, names: tuple[bytes, ...] | None) -> None:
+        """Return nothing: Python code in every launch would cost more than the launch."""
 
     def _append(self, target: int, kind: int, mode: int, size: int, value: int, obj: int) -> None:
         words, memory, head = self._words, self._map, self._head

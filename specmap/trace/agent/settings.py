@@ -14,9 +14,10 @@ class Settings:
 
     SPECMAP_TRACE: ``1`` records from the start, ``dormant`` waits for the socket. SPECMAP_DIR:
     folder of the run. SPECMAP_PLAN: wrap plan, by default plan.json there. SPECMAP_SPANS=1: GPU
-    spans. SPECMAP_SYNCS=1: places that wait for the GPU. SPECMAP_WINDOWS: cycles of a window of
-    the overhead check. SPECMAP_COLLECTOR: process whose end ends the trace. SPECMAP_RING: records
-    of the ring. SPECMAP_EXTENSION: folder of the C ring. SPECMAP_SOCKETS: folder of the socket.
+    spans. SPECMAP_SYNCS=1: places that wait for the GPU. SPECMAP_LAUNCHES=1: launches, counted by
+    CUPTI. SPECMAP_WINDOWS: cycles of a window of the overhead check. SPECMAP_COLLECTOR: process
+    whose end ends the trace. SPECMAP_RING: records of the ring. SPECMAP_EXTENSION: folder of the C
+    ring. SPECMAP_SOCKETS: folder of the socket.
     """
 
     def __init__(self, environment: dict[str, str]) -> None:
@@ -25,6 +26,7 @@ class Settings:
         self.plan = environment.get("SPECMAP_PLAN") or os.path.join(self.folder, "plan.json")
         self.spans = environment.get("SPECMAP_SPANS") == "1"
         self.syncs = environment.get("SPECMAP_SYNCS") == "1"
+        self.launches = environment.get("SPECMAP_LAUNCHES") == "1"
         self.windows = _number(environment, "SPECMAP_WINDOWS", 0)
         self.collector = _number(environment, "SPECMAP_COLLECTOR", 0)
         self.records = _power_of_two(_number(environment, "SPECMAP_RING", _RING_RECORDS))
@@ -37,6 +39,7 @@ class Settings:
         new.folder = str(asked.get("dir") or self.folder)
         new.plan = str(asked.get("plan") or f"{new.folder}/plan.json")
         new.spans, new.syncs = bool(asked.get("spans")), bool(asked.get("syncs"))
+        new.launches = bool(asked.get("launches"))
         windows = asked.get("windows")
         new.windows = windows if isinstance(windows, int) else 0
         new.collector = 0

@@ -47,13 +47,17 @@ class Accept:
 
 @dataclass(frozen=True)
 class Graph:
-    """Classes of captured graphs and the names of their methods; ``size``: a runner's key."""
+    """Classes of captured graphs and the names of their methods; ``size``: a runner's key.
+
+    ``collectives``: parts of the names of kernels that are collectives.
+    """
 
     classes: tuple[tuple[str, str], ...] = ()
     replay: tuple[str, ...] = ()
     capture: tuple[str, ...] = ()
     size: tuple[str, ...] = ()
     driver_launch: tuple[tuple[str, str], ...] = ()
+    collectives: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -131,6 +135,7 @@ def _graph(raw: dict[str, Any]) -> Graph:
         capture=_words(raw.get("capture")),
         size=_words(raw.get("size")),
         driver_launch=tuple(map(_place, raw.get("driver_launch") or ())),
+        collectives=_words(raw.get("collectives")),
     )
 
 

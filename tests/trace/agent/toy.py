@@ -15,7 +15,7 @@ from typing import Any
 
 AGENT = Path(__file__).parents[3] / "specmap" / "trace" / "agent"
 ENTER, EXIT, RAISE, REASON, REPLAY, CAPTURE_BEGIN, CAPTURE_END, SYNC = range(1, 9)
-GPU_SPAN, ACCEPT, DROPS, ARM, DISARM, NOTE, OVERHEAD = range(9, 16)
+GPU_SPAN, ACCEPT, DROPS, ARM, DISARM, NOTE, OVERHEAD, LAUNCHES, COUNTING = range(9, 18)
 
 WORKER = """
     import enum
