@@ -12,9 +12,9 @@ PLAN.json: ``{"layers", "hidden", "warm_up": 8, "checked": [[requests, tokens], 
 it is compared with), ``wrap_plan`` (a file in PACKED; NAME.plan.json), ``rounds`` (fewer than
 all), ``share`` (the part of the tokens that a slow one generates) and ``agent`` (a folder in PACKED
 with another specmap's trace/agent). What the tracer costs:
-``"windows": {"plain": cycles, "spans": cycles, "wave": [requests, tokens], "waves"}`` for variants
-whose ``windows`` lists the kind, ``"profiled": [requests, tokens]``, under SGLang's own profiler,
-for those that say ``profiled``;
+``"windows": {KIND: cycles, "wave": [requests, tokens], "waves"}`` for variants whose ``windows``
+lists the kind (``plain``, ``spans``, ``each``: spans of every cycle, ``launches``),
+``"profiled": [requests, tokens]``, under SGLang's own profiler, for those that say ``profiled``;
 ``after_s``: what both take, after the rounds.
 
 An engine works only in its turn: all others are stopped (SIGSTOP), so that idle schedulers,
@@ -51,6 +51,9 @@ WORK = Path("/tmp/specmap-forks")
 SITE = Path("/tmp/site")
 TRACE_TURN_S, PACKING_S, LAST_WORDS_S = 4.0, 15.0, 5.0
 DISARM = {"do": "disarm"}
+WINDOWS: dict[str, dict[str, Any]] = {
+    "plain": {}, "spans": {"spans": 8}, "each": {"spans": 1}, "launches": {"launches": True},
+}  # fmt: skip
 ERROR = re.compile(r"^\w*(Error|Exception)\b")
 
 
@@ -217,15 +220,14 @@ class Turns:
                 self.wave(fork, "traced", size, tokens, tell=[arm], tell_after=[DISARM])
 
     def windows(self) -> None:
-        """Let the tracer measure its own cost, in windows, without and with GPU spans."""
+        """Let the tracer measure its own cost, in windows, for each way to trace."""
         how = self.plan.get("windows", {})
-        for kind in [one for one in ("plain", "spans") if one in how]:
+        for kind in [one for one in WINDOWS if one in how]:
             for fork in [one for one in self.alive if kind in one.case.get("windows", ())]:
                 folder = self.runs / f"{fork.name}.{kind}"
                 folder.mkdir()
                 shutil.copy(self.runs / fork.name / "plan.json", folder)
-                arm = {"do": "arm", "dir": str(folder), "windows": how[kind]}
-                arm["spans"] = kind == "spans"
+                arm = {"do": "arm", "dir": str(folder), "windows": how[kind], **WINDOWS[kind]}
                 told = [{"tell": [arm]}, *[{}] * (how["waves"] - 2), {"tell_after": [DISARM]}]
                 for number, tell in enumerate(told):
                     size, tokens = how["wave"]

@@ -119,7 +119,7 @@ def verify_of(folder: Path) -> str:
 
 def costs(name: str, waves: Sequence[Done], runs: Path) -> Iterator[str]:
     """Yield what the tracer cost an engine, by its own windows, and what SGLang's profiler did."""
-    for kind in ("plain", "spans"):
+    for kind in ("plain", "spans", "each", "launches"):
         run = run_in(runs / f"{name}.{kind}")
         for rank in run.ranks if run is not None else ():
             if (found := rank.overhead) is not None:

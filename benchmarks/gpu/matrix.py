@@ -3,8 +3,9 @@
     python matrix.py RELEASE PLAN.json AGENT_FOLDER OUT [GROUP ...]
 
 Groups: ``verdicts`` (what every phase does under each launch; four engines at a time), ``tp2``
-(two GPUs); ``verdicts/standalone`` takes the engines of a group with that in their name. Standard
-library only: the machine has SGLang's runtime and no specmap. OUT gets ``runs.tar.xz`` (a folder
+(two GPUs), ``launches`` (counted by the tracer, then by SGLang's profiler), ``launches-tp2``;
+``verdicts/standalone`` takes the engines of a group with that in their name. Standard library
+only: the machine has SGLang's runtime and no specmap. OUT gets ``runs.tar.xz`` (a folder
 per case with the tracer's files and ``result.json``) and the engines' logs.
 """
 
@@ -83,6 +84,23 @@ def tp2_cases() -> list[dict[str, Any]]:
     ]
 
 
+def launch_cases(v1: bool) -> list[dict[str, Any]]:
+    """Return engines whose launches are counted, and then profiled by SGLang itself."""
+    waves = [wave(4, 24), wave(4, 24), wave(4, 8, profile=True)]
+    counted = {"algorithm": "EAGLE3", "waves": waves, "environment": {"SPECMAP_LAUNCHES": "1"}}
+    cases: list[dict[str, Any]] = [
+        counted | {"name": "v2"},
+        counted | {"name": "v2-disabled", "extra": {"disable_cuda_graph": True}},
+    ]
+    return [*cases, *(c | {"name": f"v1{c['name'][2:]}", "v1": True} for c in cases if v1)]
+
+
+def two_ranks(case: dict[str, Any]) -> dict[str, Any]:
+    """Return the same on two GPUs, with the collectives that NCCL launches."""
+    more = {"tp_size": 2, "disable_custom_all_reduce": True}
+    return case | {"name": f"tp2-{case['name']}", "extra": case.get("extra", {}) | more}
+
+
 def environment(case: dict[str, Any], folder: Path, plan: Path, agent: Path) -> dict[str, str]:
     """Return what the engine and its ranks inherit."""
     inherited = dict(os.environ)
@@ -141,6 +159,8 @@ def main(release: str, plan: Path, agent: Path, out: Path, groups: list[str]) ->
     chosen = {
         "verdicts": (verdict_cases(v1), 4),
         "tp2": (tp2_cases(), 1),
+        "launches": (launch_cases(v1), 4),
+        "launches-tp2": ([two_ranks(case) for case in launch_cases(False)], 1),
     }
     for wanted in groups:
         group, _, name = wanted.partition("/")

@@ -51,7 +51,7 @@ def traced_waves(name: str, runs: Path, tokens: int, window: int) -> list[dict[s
             wave(size, tokens // 4, label="asleep", tell=[DISARM]),
             wave(size, tokens // 2, label="asleep"),
             wave(size, tokens, label="windows", tell=[arm(windows, windows=window)]),
-            wave(size, tokens // 2, label="spans", tell=[DISARM, arm(spans, spans=True)]),
+            wave(size, tokens // 2, label="spans", tell=[DISARM, arm(spans, spans=8)]),
         ]
     return [*waves, wave(1, 2, label="end", tell=[DISARM])]
 

@@ -22,10 +22,11 @@ _GRACE_SECONDS = 60.0
 class Options:
     """What the agent is told besides the plan.
 
-    ``windows`` is the number of cycles in one armed or disarmed window, 0 for none.
+    ``spans``: GPU times in one of so many cycles, 0 for none. ``windows`` is the number of cycles
+    in one armed or disarmed window, 0 for none.
     """
 
-    spans: bool = False
+    spans: int = 0
     syncs: bool = False
     launches: bool = False
     windows: int = 0
@@ -62,7 +63,7 @@ def environment_of(
         added["SPECMAP_PLAN"] = str(directory / "plan.json")
         added["SPECMAP_COLLECTOR"] = str(os.getpid())
     if options.spans:
-        added["SPECMAP_SPANS"] = "1"
+        added["SPECMAP_SPANS"] = str(options.spans)
     if options.syncs:
         added["SPECMAP_SYNCS"] = "1"
     if options.launches:

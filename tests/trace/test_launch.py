@@ -46,9 +46,10 @@ def test_the_agent_comes_first_on_the_path(tmp_path: Path) -> None:
 
 
 def test_what_was_asked_for_is_passed_on(tmp_path: Path) -> None:
-    options = Options(spans=True, syncs=True, windows=50)
+    options = Options(spans=8, syncs=True, launches=True, windows=50)
     got = environment_of(BASE, directory=tmp_path, options=options)
-    assert (got["SPECMAP_SPANS"], got["SPECMAP_SYNCS"], got["SPECMAP_WINDOWS"]) == ("1", "1", "50")
+    names = ("SPANS", "SYNCS", "LAUNCHES", "WINDOWS")
+    assert [got[f"SPECMAP_{name}"] for name in names] == ["8", "1", "1", "50"]
     assert got["PYTHONPATH"] == str(inject_folder())
 
 

@@ -48,7 +48,9 @@ class Recording:
         self.graphs = GraphHooks(plan.graph, self.ring)
         reasons = Reasons(self.ring, self.names, plan)
         reasons.armed = self.ring.recording
-        self._spans = Spans(self.ring, self._capturing, self._cycle) if settings.spans else None
+        self._spans: Spans | None = None
+        if settings.spans:
+            self._spans = Spans(self.ring, self._capturing, self._cycle, settings.spans)
         self._syncs: Syncs | None = None
         if settings.syncs:
             self._syncs = Syncs(self.ring, self.names, plan.package, self._capturing)

@@ -13,18 +13,18 @@ class Settings:
     """The agent's switches.
 
     SPECMAP_TRACE: ``1`` records from the start, ``dormant`` waits for the socket. SPECMAP_DIR:
-    folder of the run. SPECMAP_PLAN: wrap plan, by default plan.json there. SPECMAP_SPANS=1: GPU
-    spans. SPECMAP_SYNCS=1: places that wait for the GPU. SPECMAP_LAUNCHES=1: launches, counted by
-    CUPTI. SPECMAP_WINDOWS: cycles of a window of the overhead check. SPECMAP_COLLECTOR: process
-    whose end ends the trace. SPECMAP_RING: records of the ring. SPECMAP_EXTENSION: folder of the C
-    ring. SPECMAP_SOCKETS: folder of the socket.
+    folder of the run. SPECMAP_PLAN: wrap plan, by default plan.json there. SPECMAP_SPANS=N: GPU
+    spans in every Nth cycle. SPECMAP_SYNCS=1: places that wait for the GPU. SPECMAP_LAUNCHES=1:
+    launches, counted by CUPTI. SPECMAP_WINDOWS: cycles of a window of the overhead check.
+    SPECMAP_COLLECTOR: process whose end ends the trace. SPECMAP_RING: records of the ring.
+    SPECMAP_EXTENSION: folder of the C ring. SPECMAP_SOCKETS: folder of the socket.
     """
 
     def __init__(self, environment: dict[str, str]) -> None:
         self.dormant = environment.get("SPECMAP_TRACE") == DORMANT
         self.folder = environment.get("SPECMAP_DIR", "")
         self.plan = environment.get("SPECMAP_PLAN") or os.path.join(self.folder, "plan.json")
-        self.spans = environment.get("SPECMAP_SPANS") == "1"
+        self.spans = _number(environment, "SPECMAP_SPANS", 0)
         self.syncs = environment.get("SPECMAP_SYNCS") == "1"
         self.launches = environment.get("SPECMAP_LAUNCHES") == "1"
         self.windows = _number(environment, "SPECMAP_WINDOWS", 0)
@@ -38,10 +38,11 @@ class Settings:
         new = copy.copy(self)
         new.folder = str(asked.get("dir") or self.folder)
         new.plan = str(asked.get("plan") or f"{new.folder}/plan.json")
-        new.spans, new.syncs = bool(asked.get("spans")), bool(asked.get("syncs"))
-        new.launches = bool(asked.get("launches"))
-        windows = asked.get("windows")
-        new.windows = windows if isinstance(windows, int) else 0
+        new.syncs, new.launches = bool(asked.get("syncs")), bool(asked.get("launches"))
+        new.spans, new.windows = (
+            number if isinstance(number, int) else 0
+            for number in (asked.get("spans"), asked.get("windows"))
+        )
         new.collector = 0
         return new
 

@@ -1,7 +1,7 @@
 """GPU time of phases from pairs of CUDA events, read a cycle late; never synchronises.
 
 An event costs about 3 us to record and 0.5 us to ask. With the Python around them three spans
-cost 100 to 160 us of a cycle on an H200, so one cycle in ``_EVERY`` is timed. A pair
+cost 100 to 160 us of a cycle on an H200, so not every cycle need be timed. A pair
 that is not ready after ``_PATIENCE`` cycles, or that finds no free pair, is dropped and counted.
 Nothing is recorded during a capture: there an event becomes a node of the graph.
 """
@@ -21,7 +21,6 @@ from .ring import Ring
 from .wrapplan import Target
 
 _PAIRS, _PATIENCE, _READS_A_CYCLE = 64, 16, 8
-_EVERY = 8
 _INT32 = (1 << 31) - 1
 
 Pair = tuple[Any, Any]
@@ -47,9 +46,10 @@ class Spans:
     """A pool of event pairs; used on the scheduler's thread only."""
 
     def __init__(
-        self, ring: Ring, capturing: Callable[[], bool], cycles: Callable[[], int]
+        self, ring: Ring, capturing: Callable[[], bool], cycles: Callable[[], int], every: int
     ) -> None:
         self._ring, self._capturing, self._cycles = ring, capturing, cycles
+        self._every = every
         self._free: list[Pair] | None = None
         self._streams: _Streams | None = None
         self._running: deque[tuple[int, int, Pair]] = deque()
@@ -112,7 +112,7 @@ class Spans:
     def read(self) -> None:
         """Record the spans of earlier cycles that are ready; called between cycles."""
         now = self._cycles()
-        self._timing = now % _EVERY == 0
+        self._timing = now % self._every == 0
         for _ in range(_READS_A_CYCLE):
             if not self._running or self._running[0][0] >= now - 1 or self._capturing():
                 return
