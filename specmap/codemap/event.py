@@ -211,7 +211,8 @@ class Overhead:
 class RankRun:
     """What one rank did.
 
-    ``finished`` says that it closed its log. ``captures`` counts the graphs that were captured
+    ``finished`` says that it closed its log; ``salvaged``, of a killed one, that every record it
+    made was saved from its memory. ``captures`` counts the graphs that were captured
     while it was recorded.
     ``lost`` counts records that the ring dropped, ``first_loss`` the cycle number up to which
     nothing was lost (None: nothing was). ``cut_bytes`` were behind the last whole record.
@@ -251,6 +252,7 @@ class RankRun:
     environment: Mapping[str, str] = field(default_factory=dict, hash=False)
     gpu_memory_bytes: int | None = None
     gpu_sm: int | None = None
+    salvaged: bool = False
 
 
 class RunProblem(StrEnum):

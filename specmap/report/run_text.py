@@ -343,9 +343,18 @@ def _tracer(run: Run) -> Iterator[RenderableType]:
         said = f"cost {_measured(cost.cost, cost.cost_error)} of a cycle, A/A null "
         said += f"{_measured(cost.null, cost.null_error)} ({cost.windows} windows{few})"
         lines.append(Text(f"{rank_names([rank])}: {said}"))
-    open_logs = [rank for rank in run.ranks if not rank.finished]
-    if open_logs:
-        late = "ended without a last flush: up to the last 0.2 s of records may be missing"
-        counts = ", ".join(f"{rank_names([rank])} after {rank.cycles}" for rank in open_logs)
-        lines.append(Text(f"{late} ({counts} cycles)"))
+    lines += [Text(line) for line in _killed(run.ranks)]
     yield from _lines("Tracer", lines)
+
+
+_SAVED = "killed, and every record was saved from its memory"
+_CUT = "ended without a last flush, and its memory is gone: up to 0.2 s of records are missing"
+
+
+def _killed(ranks: tuple[RankRun, ...]) -> Iterator[str]:
+    """Say of ranks that did not close their logs what is there of them."""
+    for said, salvaged in ((_SAVED, True), (_CUT, False)):
+        named = [rank for rank in ranks if not rank.finished and rank.salvaged is salvaged]
+        if named:
+            after = ", ".join(f"{rank_names([rank])} after {rank.cycles}" for rank in named)
+            yield f"{said} ({after} cycles)"

@@ -49,7 +49,8 @@ class Events:
     """What one batch of records brought besides passes.
 
     ``syncs`` are ``(site, phase, blocked_ns)``, ``accepts`` ``(requests, tokens)``;
-    ``senseless`` counts records of no kind that there is.
+    ``senseless`` counts records of no kind that there is; ``salvaged`` says that all that a
+    killed rank had in memory stands before.
     """
 
     cycles: list[Cycle] = field(default_factory=list)
@@ -58,6 +59,7 @@ class Events:
     captures: int = 0
     dropped: int = 0
     senseless: int = 0
+    salvaged: bool = False
 
 
 class Machine:
@@ -297,6 +299,8 @@ class Machine:
         elif kind in (Kind.ARM, Kind.DISARM):
             self._forget()
             self._next = max(self._next, place)
+        elif kind == Kind.SALVAGED:
+            events.salvaged = True
         elif kind not in _KINDS:
             events.senseless += 1
 

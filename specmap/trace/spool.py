@@ -61,6 +61,7 @@ class Kind(IntEnum):
     OVERHEAD = 15
     LAUNCHES = 16
     COUNTING = 17
+    SALVAGED = 18
 
 
 def ranks_in(folder: Path) -> list[str]:
@@ -270,8 +271,9 @@ def _is_number(key: str) -> bool:
 def salvage(folder: Path, name: str, shared: Path = SHARED) -> int:
     """Append what a dead rank left in shared memory to its spool; return the records saved.
 
-    The ring is removed afterwards. A rank that still runs, and one that left no ring, is
-    left alone. Half a record at the end of the spool is cut first.
+    The ring is removed afterwards, and a mark behind the records says that all are there. A
+    rank that still runs, and one that left no ring, is left alone. Half a record at the end of
+    the spool is cut first.
 
     Raises:
         TraceError: the spool cannot be written.
@@ -285,18 +287,22 @@ def salvage(folder: Path, name: str, shared: Path = SHARED) -> int:
     if not _is_ring(data):
         return 0
     spool = folder / (name + SPOOL)
-    saved = _unwritten(data, _records(spool))
     dropped = _word(data, _DROPPED)
-    lost = dropped - _told(spool, saved) if dropped else 0
+    told, marks = _told(spool) if dropped else (0, 0)
+    spooled = _records(spool) - marks
+    first, saved = _unwritten(data, spooled)
+    lost = dropped - told - _drops(saved)[0]
+    end_ns = _last_ns(spool, saved)
     if lost > 0:
-        saved += RECORD.pack(_last_ns(saved), 0, Kind.DROPS, -1, -1, min(lost, _INT32), 0)
+        saved += RECORD.pack(end_ns, 0, Kind.DROPS, -1, -1, min(lost, _INT32), 0)
     try:
-        if saved:
-            with spool.open("r+b" if spool.exists() else "w+b") as file:
-                file.write(b"" if _records(spool) else _FILE_HEAD)
-                file.truncate(_FILE_BYTES + _records(spool) * RECORD.size)
-                file.seek(0, 2)
-                file.write(saved)
+        with spool.open("r+b" if spool.exists() else "w+b") as file:
+            file.write(b"" if _records(spool) else _FILE_HEAD)
+            file.truncate(_FILE_BYTES + _records(spool) * RECORD.size)
+            file.seek(0, 2)
+            file.write(saved)
+            if first <= spooled:
+                file.write(RECORD.pack(end_ns, 0, Kind.SALVAGED, -1, -1, -1, 0))
         path.unlink(missing_ok=True)
     except OSError as error:
         raise TraceError(f"{spool.name}: {error.strerror or error}") from None
@@ -315,25 +321,30 @@ def _word(data: bytes, at: int) -> int:
     return int.from_bytes(data[at : at + 8], "little")
 
 
-def _told(spool: Path, saved: bytes) -> int:
-    """Return how many lost records the spool and the ring speak of themselves."""
-    total, left = 0, _records(spool)
+def _told(spool: Path) -> tuple[int, int]:
+    """Return how many lost records a spool speaks of, and in how many marks of its own."""
+    total, marks, left = 0, 0, _records(spool)
     while left > 0:
         count = min(left, _CHUNK)
         start = _FILE_BYTES + (_records(spool) - left) * RECORD.size
-        total += _lost_in(_read(spool, start, count * RECORD.size))
-        left -= count
-    return total + _lost_in(saved)
+        more = _drops(_read(spool, start, count * RECORD.size))
+        total, marks, left = total + more[0], marks + more[1], left - count
+    return total, marks
 
 
-def _lost_in(data: bytes) -> int:
+def _drops(data: bytes) -> tuple[int, int]:
     whole = data[: len(data) - len(data) % RECORD.size]
-    return sum(value for _, _, kind, _, _, value, _ in RECORD.iter_unpack(whole)
-               if kind == Kind.DROPS)  # fmt: skip
+    found = [value for _, _, kind, _, _, value, _ in RECORD.iter_unpack(whole)
+             if kind == Kind.DROPS]  # fmt: skip
+    return sum(found), len(found)
 
 
-def _last_ns(saved: bytes) -> int:
-    return int(RECORD.unpack(saved[-RECORD.size :])[0]) if saved else 0
+def _last_ns(spool: Path, saved: bytes) -> int:
+    """Return the time of the last record, of those saved or of the spool; 0 where none is."""
+    count = _records(spool)
+    last = saved or (_read(spool, _FILE_BYTES + (count - 1) * RECORD.size, RECORD.size)
+                     if count else b"")  # fmt: skip
+    return int(RECORD.unpack(last[-RECORD.size :])[0]) if last else 0
 
 
 def _records(spool: Path) -> int:
@@ -343,13 +354,13 @@ def _records(spool: Path) -> int:
         return 0
 
 
-def _unwritten(data: bytes, spooled: int) -> bytes:
-    """Return the ring's records that the spool does not hold."""
+def _unwritten(data: bytes, spooled: int) -> tuple[int, bytes]:
+    """Return the ring's records that the spool does not hold, and the number of the first."""
     capacity = _word(data, _CAPACITY)
     head = _word(data, _HEAD)
     first = max(_word(data, _TAIL), spooled, head - capacity)
     places = (_RING_PAGE + index % capacity * RECORD.size for index in range(first, head))
-    return b"".join(data[at : at + RECORD.size] for at in places)
+    return first, b"".join(data[at : at + RECORD.size] for at in places)
 
 
 def alive(pid: object) -> bool:

@@ -63,7 +63,7 @@ class Summary:
         self._previous: Cycle | None = None
         self.records = self._cycles = self._lost = self._captures = 0
         self._first_ns = self._last_ns = 0
-        self.senseless = 0
+        self.senseless, self._salvaged = 0, False
         self._phrases: dict[tuple[tuple[int, int], ...], Mapping[str, Any] | None] = {}
 
     def feed(self, tail: Tail, records: Records) -> list[Pass]:
@@ -120,6 +120,7 @@ class Summary:
             accept=AcceptStats(*self._accept),
             syncs=tuple(self._sync_stats(tail)),
             captures=self._captures,
+            salvaged=self._salvaged,
             lost=self._lost,
             first_loss=self._machine.first_loss,
             overhead=self._windows.overhead(),
@@ -143,6 +144,7 @@ class Summary:
         self._lost += events.dropped
         self.senseless += events.senseless
         self._captures += events.captures
+        self._salvaged = self._salvaged or events.salvaged
 
     def _cycle(self, cycle: Cycle) -> None:
         self._cycles += 1

@@ -53,6 +53,20 @@ def test_launches_are_shown_where_they_were_counted() -> None:
     jsonschema.Draft202012Validator(SCHEMA).validate(json.loads(render_run_json(run)))
 
 
+@pytest.mark.parametrize(
+    ("salvaged", "said"),
+    [
+        (True, "killed, and every record was saved from its memory (TP 1 after 91 cycles)"),
+        (False, "its memory is gone: up to 0.2 s of records are missing (TP 1 after 91 cycles)"),
+    ],
+)
+def test_what_is_there_of_a_killed_rank_is_told(salvaged: bool, said: str) -> None:
+    cut = replace(RUN.ranks[1], finished=False, salvaged=salvaged)
+    text = render_run(replace(RUN, ranks=(RUN.ranks[0], cut)), RenderOptions(width=160))
+    assert said in text
+    assert ("memory" in render_run(RUN, RenderOptions(width=160))) is False
+
+
 def test_narrow_and_coloured_reports_say_the_same_words() -> None:
     plain = render_run(RUN, RenderOptions(width=120)).split()
     coloured = render_run(RUN, RenderOptions(width=120, color=True))
