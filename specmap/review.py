@@ -18,9 +18,9 @@ from specmap.compare.renames import Renames, find_renames
 from specmap.config import Config, find_config
 from specmap.errors import TargetError
 from specmap.lint import baseline, rulebook
+from specmap.lint.changed import with_changes
 from specmap.lint.engine import Choice, choose, lint_map, order
 from specmap.lint.known import Before, accept, known_of
-from specmap.lint.losses import with_losses
 from specmap.lint.suppress import apply as suppress
 from specmap.report.findings import FINDING_FORMATS
 
@@ -205,7 +205,7 @@ def _since(
     platform: str,
     progress: pipeline.Progress | None,
 ) -> LintReport:
-    """Mark what the base has too, and explain lost graphs; rules that fail there count too."""
+    """Mark what the base has too, add what only two maps tell; rules that fail there count."""
     target, cwd = base
     with pipeline.resolved(target, cwd=cwd, use_cache=request.use_cache, progress=progress) as tree:
         old = pipeline.scan_resolved(tree, platform=platform, progress=progress)
@@ -218,21 +218,18 @@ def _since(
         # What stands in a file that could not be read is not gone.
         if now.codemap.partial:
             report = replace(report, gone=())
-        report = _with_losses(report, now, replace(now, codemap=old, source=source), renames)
+        report = _with_changes(report, now, replace(now, codemap=old, source=source), renames)
     crashes = tuple(dict.fromkeys((*report.crashes, *was.crashes)))
     return replace(report, target=names[1], base=names[0], crashes=crashes)
 
 
-def _with_losses(report: LintReport, now: _Side, was: _Side, renames: Renames) -> LintReport:
-    """Add the phases that lost their graph, where that rule is chosen; comments may accept them."""
-    rule = next((rule for rule in now.chosen if rule.id == rulebook.GRAPH_LOST), None)
-    if rule is None:
-        return report
+def _with_changes(report: LintReport, now: _Side, was: _Side, renames: Renames) -> LintReport:
+    """Add what only two maps tell, where those rules are chosen; comments may accept it."""
     maps, sources = (was.codemap, now.codemap), (was.source, now.source)
-    report = with_losses(report, maps, sources, renames, rule)
-    made = [finding for finding in report.findings if finding.rule is rule]
+    report = with_changes(report, maps, sources, renames)
+    made = [finding for finding in report.findings if finding.rule.id in rulebook.OF_CHANGES]
     marked, _ = suppress(made, {f.match.span.file for f in made}, now.source, now.rules)
-    others = [finding for finding in report.findings if finding.rule is not rule]
+    others = [finding for finding in report.findings if finding not in made]
     return replace(report, findings=tuple(sorted([*others, *marked], key=order)))
 
 

@@ -36,7 +36,7 @@ _Pairs = Sequence[tuple[Worker, Worker]]
 def compare_maps(old: CodeMap, new: CodeMap) -> MapDiff:
     """Return what changed from ``old`` to ``new``; what only moved did not change."""
     renames = find_renames(old, new)
-    pairs, gone, come = _workers(old, new, renames)
+    pairs, gone, come = paired_workers(old, new, renames)
     folders = {dirname(worker.span.file) for worker in (*old.workers, *new.workers)}
     unpaired = {worker.id for worker in (*gone, *come)}
     alone = {dirname(w.span.file) for w in (*gone, *come)}
@@ -59,7 +59,7 @@ def compare_maps(old: CodeMap, new: CodeMap) -> MapDiff:
     )
 
 
-def _workers(
+def paired_workers(
     old: CodeMap, new: CodeMap, renames: Renames
 ) -> tuple[list[tuple[Worker, Worker]], list[Worker], list[Worker]]:
     """Pair the workers that a server can get to: by name, by rename, by most of the name."""

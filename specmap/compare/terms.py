@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 
-from specmap.codemap.graph import CallEdge, CodeMap, Decision, Worker
+from specmap.codemap.graph import CallEdge, CodeMap, Decision, Term, Worker
 from specmap.codemap.source import Span, canonical, qualname_of
 from specmap.codemap.verdict import PhaseName
-from specmap.compare.matching import renamed
+from specmap.compare.asked import Callees, ReadText
+from specmap.compare.attributes import said
+from specmap.compare.matching import renamed, skeleton
 from specmap.compare.model import Change, DecisionChange, TermChange
 from specmap.compare.renames import Renames
 from specmap.compare.runners import ServedPhases
@@ -28,12 +31,29 @@ _SHORT = 12
 
 
 @dataclass(frozen=True, slots=True)
+class Gain:
+    """A test that a graph decision has more than before; ``workers`` are names of the new map."""
+
+    text: str
+    span: Span
+    phases: frozenset[PhaseName]
+    workers: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class _Test:
-    """One test of a decision. ``text`` is normalised: no receivers, no ``not``."""
+    """One test of a decision. ``text`` is normalised: no receivers, no ``not``.
+
+    ``beside`` are tests of which any one is enough where this one fails. ``calls`` are the
+    functions that the test asks, ``of`` the test that asks the function that this one is in.
+    """
 
     text: str
     said: str
     span: Span
+    beside: frozenset[str] = frozenset()
+    calls: frozenset[str] = frozenset()
+    of: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +107,47 @@ def decision_changes(
                 yield _change(change, decided, whole)
 
 
+def gained_tests(
+    old: CodeMap,
+    new: CodeMap,
+    workers: Sequence[tuple[Worker, Worker]],
+    renames: Renames,
+    reads: tuple[ReadText, ReadText],
+) -> Iterator[Gain]:
+    """Yield the tests that decisions of both maps have only in the new one.
+
+    A function that a decision calls counts by what it tests, which ``reads`` say of the old and
+    of the new tree: a test that moved into one, or out of one, is not new, nor is one that
+    differs only in names that nothing had before. A test of which another is enough in its
+    place, and was there before, takes nothing out of the graph.
+    """
+    names = {was.id: now.name for was, now in workers} | {now.id: now.name for _, now in workers}
+    before = _decided(old, names, renames.everything, Callees(old, reads[0]))
+    after = _decided(new, names, {}, Callees(new, reads[1]))
+    functions = {renames.qualname(qualname_of(function.id)) for function in old.functions}
+    words = {word for texts in said(old).values() for text in texts for word in _NAME.findall(text)}
+    for was, now in _paired(before, after, renames)[0]:
+        known = set.intersection(*(_tests_of(before, phase) for phase in now.phases))
+        moved = set.intersection(*(_tests_of(after, phase) for phase in was.phases))
+        _, lost, gained = _aligned(was.tests, now.tests, moved, known)
+        texts = {test.text for test in gained}
+        for test in gained:
+            if any(_is_named_anew(test.text, other.text, words) for other in lost):
+                continue
+            inner = [other for other in now.tests.values() if other.of == test.text]
+            # A new function stands for its tests; of a known one that is asked now, the call.
+            spelt_out = inner and not test.calls & functions
+            if spelt_out or (test.of in texts and now.tests[test.of].calls & functions):
+                continue
+            if not test.beside & was.tests.keys():
+                yield Gain(test.said, test.span, now.phases, now.workers)
+
+
 def _decided(
-    codemap: CodeMap, names: Mapping[str, str], words: Mapping[str, str]
+    codemap: CodeMap,
+    names: Mapping[str, str],
+    words: Mapping[str, str],
+    callees: Callees | None = None,
 ) -> list[_Decided]:
     served = ServedPhases(codemap)
     grouped: dict[tuple[str, str], list[Decision]] = defaultdict(list)
@@ -100,7 +159,7 @@ def _decided(
             kind=kind,
             holder=qualname_of(holder),
             span=decisions[0].span,
-            tests={test.text: test for d in decisions for test in _tests(d, words)},
+            tests={test.text: test for d in decisions for test in _tests(d, words, callees)},
             phases=frozenset(phase for d in decisions for phase in served.of(d)),
             workers=frozenset(names[w] for d in decisions for w in d.workers if w in names),
         )
@@ -108,14 +167,48 @@ def _decided(
     ]
 
 
-def _tests(decision: Decision, words: Mapping[str, str]) -> Iterator[_Test]:
+def _tests(
+    decision: Decision, words: Mapping[str, str], callees: Callees | None
+) -> Iterator[_Test]:
     joined = {term.conjunct_of for term in decision.terms}
     for term in decision.terms:
         parts = [t for t in decision.terms if t.text != term.text and t.text in term.text]
         if term.text not in joined and not parts:
-            said = canonical(term.text)
-            text = _RECEIVER.sub("", said).removeprefix("not ").strip()
-            yield _Test(renamed(text, words), said, term.span)
+            text = _normal(term.text, words)
+            beside = frozenset(_normal(other, words) for other in _beside(term, decision))
+            called = callees.of(decision, term) if callees is not None else []
+            for function in called:
+                for asked in callees.tests(function, term.graph_when) if callees else ():
+                    others = frozenset(_normal(other, words) for other in asked.beside)
+                    inside = _normal(asked.text, words)
+                    yield _Test(inside, asked.text, asked.span, others, of=text)
+            calls = frozenset(qualname_of(function.id) for function in called)
+            yield _Test(text, canonical(term.text), term.span, beside, calls)
+
+
+def _normal(text: str, words: Mapping[str, str]) -> str:
+    return renamed(_RECEIVER.sub("", canonical(text)).removeprefix("not ").strip(), words)
+
+
+def _beside(term: Term, decision: Decision) -> Iterator[str]:
+    """Yield the operands beside a term of which any one is enough for the graph."""
+    own = _joined(term.text, ast.Or if term.graph_when else ast.And)
+    yield from (ast.unparse(operand) for operand in own)
+    for whole in decision.terms:
+        if whole.text == term.conjunct_of and _joined(
+            whole.text, ast.Or if whole.graph_when else ast.And
+        ):
+            others = (t for t in decision.terms if t.conjunct_of == whole.text)
+            yield from (other.text for other in others if other.text != term.text)
+
+
+def _joined(text: str, operator: type[ast.boolop]) -> list[ast.expr]:
+    """Return the operands of an expression that joins them so."""
+    try:
+        tree = ast.parse(canonical(text), mode="eval").body
+    except SyntaxError:
+        return []
+    return tree.values if isinstance(tree, ast.BoolOp) and isinstance(tree.op, operator) else []
 
 
 def _paired(
@@ -156,6 +249,17 @@ def _tests_of(decided: Iterable[_Decided], phase: PhaseName) -> set[str]:
 def _changes(
     before: Mapping[str, _Test], after: Mapping[str, _Test], moved: set[str], known: set[str]
 ) -> Iterator[TermChange]:
+    renamed_, lost, gained = _aligned(before, after, moved, known)
+    for was, now in renamed_:
+        yield TermChange(Change.RENAMED, now.said, now.span, was.said)
+    yield from (TermChange(Change.REMOVED, test.said, test.span) for test in lost)
+    yield from (TermChange(Change.ADDED, test.said, test.span) for test in gained)
+
+
+def _aligned(
+    before: Mapping[str, _Test], after: Mapping[str, _Test], moved: set[str], known: set[str]
+) -> tuple[list[tuple[_Test, _Test]], list[_Test], list[_Test]]:
+    """Return the tests that have another name, and those that are only old and only new."""
     lost = [test for text, test in before.items() if text not in after and text not in moved]
     gained = [test for text, test in after.items() if text not in before and text not in known]
     alike = sorted(
@@ -167,13 +271,17 @@ def _changes(
     for score, i, j in alike:
         if score >= _SAME_TEST and i not in partner and j not in partner.values():
             partner[i] = j
-            yield TermChange(Change.RENAMED, gained[j].said, gained[j].span, lost[i].said)
-    for i, test in enumerate(lost):
-        if i not in partner:
-            yield TermChange(Change.REMOVED, test.said, test.span)
-    for j, test in enumerate(gained):
-        if j not in partner.values():
-            yield TermChange(Change.ADDED, test.said, test.span)
+    return (
+        [(lost[i], gained[j]) for i, j in partner.items()],
+        [test for i, test in enumerate(lost) if i not in partner],
+        [test for j, test in enumerate(gained) if j not in partner.values()],
+    )
+
+
+def _is_named_anew(now: str, was: str, known: set[str]) -> bool:
+    """Tell whether two tests differ in words only, which the new one has and nothing ``known``."""
+    pairs = zip(_NAME.findall(now), _NAME.findall(was), strict=False)
+    return skeleton(now) == skeleton(was) and not any(a != b and a in known for a, b in pairs)
 
 
 def _alike(one: str, other: str) -> float:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from specmap.codemap.source import Span, lines_of
-
-ReadText = Callable[[str], str | None]
-"""Returns the text of a file of a tree, ``None`` if there is none."""
+from specmap.compare.asked import ReadText
 
 
 @dataclass(frozen=True, slots=True)

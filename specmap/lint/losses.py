@@ -16,11 +16,12 @@ from specmap.codemap.graph import CallEdge, CodeMap, EdgeStatus, Phase, Worker
 from specmap.codemap.rule import Confidence, Rule
 from specmap.codemap.source import Span, qualname_of
 from specmap.codemap.verdict import PhaseName, SinkKind
+from specmap.compare.asked import ReadText
 from specmap.compare.matching import renamed
 from specmap.compare.renames import Renames
 from specmap.lint.detectors.selecting import DECODE_PHASES, clip, names, place
 from specmap.lint.engine import order
-from specmap.lint.hunks import Hunk, ReadText, hunks
+from specmap.lint.hunks import Hunk, hunks
 from specmap.scan.vocabulary import load_vocabulary
 
 # A call this many steps away from a decision is no part of it.
@@ -100,9 +101,9 @@ def with_losses(
 ) -> LintReport:
     """Add the phases that lost their graph to a report that knows what the base has, by ``rule``.
 
-    ``maps`` and ``sources`` are those of the base and of the change. A partial map tells nothing.
+    ``maps`` and ``sources`` are those of the base and of the change.
     """
-    losses = [] if any(codemap.partial for codemap in maps) else lost(*maps, renames)
+    losses = lost(*maps, renames)
     if not losses:
         return report
     files = {file.file for codemap in maps for file in codemap.files}

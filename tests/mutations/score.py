@@ -22,9 +22,9 @@ from specmap.codemap.finding import Finding, FindingStatus, LintReport
 from specmap.codemap.graph import CodeMap
 from specmap.codemap.source import file_of, qualname_of
 from specmap.compare.renames import find_renames
+from specmap.lint.changed import with_changes
 from specmap.lint.engine import lint_map
 from specmap.lint.known import Before, accept, known_of
-from specmap.lint.losses import with_losses
 from specmap.lint.rulebook import GRAPH_LOST, load_folder
 from specmap.pipeline import scan_tree
 from specmap.scan.vocabulary import rules_folder
@@ -88,7 +88,7 @@ def fresh(release: Release) -> list[Finding]:
     now = frozenset(qualname_of(f.id) for f in new.functions)
     report = accept(lint(new), before, "was there before", now)
     origin = Path(checkout_of(old.release or "").root)
-    report = with_losses(report, (old, new), (_text(origin), _text(release.root)), renames, _LOST)
+    report = with_changes(report, (old, new), (_text(origin), _text(release.root)), renames)
     return [f for f in report.findings if f.status is FindingStatus.NEW]
 
 
