@@ -9,6 +9,7 @@ from specmap.codemap.finding import Match, Step
 from specmap.codemap.graph import CodeMap
 from specmap.codemap.hazards import BufferUse, MetadataField, Role, RunnerRead, UseKind
 from specmap.codemap.rule import Confidence
+from specmap.codemap.source import Span
 from specmap.lint.detectors.selecting import clip, place
 
 
@@ -192,25 +193,32 @@ def unequal_builders(codemap: CodeMap, parameters: Mapping[str, object]) -> Iter
     for _, group in sorted(fields.items()):
         graph = [f for f in group if f.builder == "graph"]
         eager = [f for f in group if f.builder == "eager"]
-        yield from _uncast(eager, graph, "the graph's builder") if graph else _unlike(eager)
+        expected = _type(graph)
+        if expected:
+            yield from _uncast(eager, expected, graph[0].span, "the graph's builder")
+        else:
+            yield from _unlike(eager)
 
 
-def _unlike(eager: list[MetadataField]) -> Iterator[Match]:
-    """The graph's builder fills the field unseen; here one store lacks the cast of the others."""
-    cast = [f for f in eager if f.dtype and f.name.endswith(f"_{f.dtype}")]
-    if cast:
-        yield from _uncast(eager, cast, "the other stores of the eager builder")
-
-
-def _uncast(eager: list[MetadataField], graph: list[MetadataField], where: str) -> Iterator[Match]:
+def _type(graph: list[MetadataField]) -> str:
     """The type is what the graph's builder casts to, or what the field's name says."""
     named = {f.name.rpartition("_")[2] for f in graph} & {"int32", "int64"}
     types = {f.dtype for f in graph if f.dtype} or named
     # A view of a static buffer has the buffer's type; what is copied into it tells which.
     bare = [f for f in graph if not f.dtype and not f.text.startswith("self.")]
-    if len(types) != 1 or (not named and bare):
-        return
-    expected = min(types)
+    return min(types) if len(types) == 1 and (named or not bare) else ""
+
+
+def _unlike(eager: list[MetadataField]) -> Iterator[Match]:
+    """The graph's builder does not show the type; here one store lacks the cast of the others."""
+    for cast in {field.source: field for field in eager if field.dtype}.values():
+        named = cast.name.endswith(f"_{cast.dtype}")
+        same = [field for field in eager if named or field.source == cast.source]
+        where = "the other stores of the eager builder"
+        yield from _uncast(same, cast.dtype, cast.span, where)
+
+
+def _uncast(eager: list[MetadataField], expected: str, other: Span, where: str) -> Iterator[Match]:
     for field in eager:
         if field.dtype != expected and expected not in field.source:
             yield Match(
@@ -218,8 +226,8 @@ def _uncast(eager: list[MetadataField], graph: list[MetadataField], where: str) 
                 holder=field.holder,
                 anchor=f"{field.name} = {field.text}",
                 message=f"{field.name} keeps the type of {field.source} here and is {expected} in "
-                f"{where} ({place(graph[0].span)})",
-                related=(Step(graph[0].span, where),),
+                f"{where} ({place(other)})",
+                related=(Step(other, where),),
             )
 
 
