@@ -255,15 +255,22 @@ def _few(found: Sequence[str]) -> str:
     return f"{', '.join(shown)} and {more} more workers" if more else ", ".join(shown)
 
 
+def _whose(losses: Sequence[Loss]) -> str:
+    """Return the phases that are lost, each list with the workers that lost just these."""
+    workers: dict[str, list[str]] = {}
+    for worker in sorted({loss.worker.id for loss in losses}):
+        gone = {loss.phase for loss in losses if loss.worker.id == worker}
+        phases = ", ".join(phase for phase in PhaseName if phase in gone)
+        workers.setdefault(phases, []).append(worker)
+    return " and ".join(f"{p} of {_few(names(ids).split(', '))}" for p, ids in workers.items())
+
+
 def _finding(rule: Rule, rank: int, changes: tuple[Hunk, ...], losses: Sequence[Loss]) -> Finding:
     first = losses[0]
     phases = tuple(p for p in PhaseName if p in {loss.phase for loss in losses})
     workers = tuple(sorted({loss.worker.id for loss in losses}))
     ends = " or ".join(dict.fromkeys(loss.now for loss in losses))
-    message = (
-        f"{', '.join(phases)} of {_few(names(workers).split(', '))} could replay a graph in the "
-        f"base and cannot any more (now {ends})"
-    )
+    message = f"{_whose(losses)} could replay a graph in the base and cannot any more (now {ends})"
     sure = rank < _ELSEWHERE or len(changes) == 1
     at = changes[0] if changes and sure else None
     others = changes[1:] if at else changes

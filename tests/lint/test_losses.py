@@ -212,6 +212,26 @@ def test_a_gain_is_no_loss(fork: Path) -> None:
     assert git(fork, "status", "--short") != ""
 
 
+def test_each_worker_is_named_with_what_it_lost(fork: Path) -> None:
+    """NGRAM drafts without a model: it has no draft pass to lose."""
+    may = " and forward_batch.forward_mode.may_replay()"
+    own = "self.cuda_graph_runner.can_run(forward_batch)"
+    enum = "\n    def may_replay(self):\n        return True\n\n    def is_cuda_graph(self"
+    edit(fork / "python", MODES, ("\n    def is_cuda_graph(self", enum))
+    edit(fork / "python", DRAFT, (own, own + may))
+    edit(fork / "python", MODEL_RUNNER, (ASKED, ASKED.replace("\n", may + "\n")))
+    commit(fork, "a test that holds")
+    edit(
+        fork / "python",
+        MODES,
+        ("return True\n\n    def is_cuda", "return False\n\n    def is_cuda"),
+    )
+    (finding,) = reviewed().new
+    assert finding.match.message.startswith(
+        "draft, verify of EAGLEWorker and verify of NGRAMWorker could replay a graph in the base"
+    )
+
+
 def test_two_losses_of_one_change_have_their_own_causes(fork: Path) -> None:
     file, changes, _ = INDIRECT["a mode test without verify"]
     edit(fork / "python", file, *changes)
