@@ -153,8 +153,10 @@ def _run(operator: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         _note_reads(operator, args, kwargs)
     lands = _note_copies(operator, args, kwargs, here)
     if here and operator is not _ATEN.copy_.default:
-        if any(t.dim() == 0 and not isinstance(t, DeviceTensor) for t in tensors):
-            LOG.note(Kind.SCALAR, operator)
+        for number in (t for t in tensors if t.dim() == 0 and not isinstance(t, DeviceTensor)):
+            # Kernels take a number by value, but where() copies it to the device first.
+            copied = operator is _ATEN.where.self
+            LOG.note(_upload(number, True) if copied else Kind.SCALAR, operator)
     plain, named = tree_map(inner_of, (tuple(args), dict(kwargs)))
     if is_device(named.get("device")):
         named["device"] = torch.device("cpu")

@@ -1,9 +1,10 @@
 """Functions over one state, and what a real capture makes of each.
 
-``REFERENCE`` are the 41 cases of the project's reference on remediation; fates are those of an
-H200 in global capture mode, kinds those that the CUDA and PyTorch documentation name for the
-operation. ``DOCUMENTED`` are more of the same documentation (CUDA graphs and sync debug notes
-of PyTorch, the CUDA programming guide on stream capture).
+``REFERENCE`` are the 41 cases of the project's reference on remediation, ``DOCUMENTED`` more from
+documentation (CUDA graphs and sync debug notes of PyTorch, the CUDA programming guide on stream
+capture). Fates are those of an H200 in global capture mode with torch 2.13, kinds those that the
+documentation names for the operation. ``rebound buffer`` replays what lies at the old address:
+stale, or equal by chance where the new buffer was put there.
 """
 
 from __future__ import annotations
@@ -236,7 +237,7 @@ DOCUMENTED: dict[str, Case] = {
     "view written in place": Case(lambda s: s.x.clone().view(2, 4)[0].mul_(3), "", "equal"),
     "a number of a list": Case(lambda s: s.x + s.lst[0], "", "stale"),
     "host tensor in where": Case(
-        lambda s: torch.where(s.m, s.x, torch.tensor(float(s.k))), "host-scalar", "stale"
+        lambda s: torch.where(s.m, s.x, torch.tensor(float(s.k))), PAGEABLE, "refused"
     ),
 }
 
