@@ -71,9 +71,11 @@ def _early(function: ast.FunctionDef) -> set[str]:
         if isinstance(node, ast.Name):
             key = (node.id, isinstance(node.ctx, ast.Load))
             first[key] = min(first.get(key, node.lineno), node.lineno)
-    arguments = {n.arg for n in ast.walk(function) if isinstance(n, ast.arg)}
+    known = {n.arg for n in ast.walk(function) if isinstance(n, ast.arg)}
+    # The test of ``x if (x := y) else z`` stands behind what it binds for.
+    known |= {n.target.id for n in ast.walk(function) if isinstance(n, ast.NamedExpr)}
     return {
         name
         for (name, load), line in first.items()
-        if load and name not in arguments and first.get((name, False), 0) > line
+        if load and name not in known and first.get((name, False), 0) > line
     }

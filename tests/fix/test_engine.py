@@ -127,6 +127,13 @@ def test_a_rewrite_that_leaves_a_name_unbound_fails_and_changes_nothing(tmp_path
             "before it is bound",
         ),
         ("def f():\n    return g\n", "def f():\n    return g\n\n\nx = 1\n", ""),
+        (
+            "def f(g):\n    for x in g:\n        x()\n    return (\n        c.on()\n"
+            "        if (c := g.c) is not None\n        else None\n    )\n",
+            "def f(g):\n    call(g)\n    return (\n        c.on()\n"
+            "        if (c := g.c) is not None\n        else None\n    )\n\n\ndef call(g): ...\n",
+            "",
+        ),
     ],
 )
 def test_the_first_layer_of_proof(before: str, after: str, said: str) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from specmap.codemap.remedy import Proposal
+from specmap.codemap.remedy import Outcome, Proposal
 from specmap.codemap.source import Span
 from specmap.fix.apply import applied
 from specmap.fix.catalogue import CATALOGUE, static_count
@@ -194,6 +194,22 @@ def test_every_rewrite_of_a_release_parses_and_keeps_the_comments(release: str) 
             before, after = tree.text(file), applied(tree.text(file), proposal.changes, file)
             ast.parse(after)
             assert before.count("#") <= after.count("#")
+
+
+def test_all_rewrites_of_a_release_that_none_was_written_for() -> None:
+    """0.5.14: nothing fails, as a new finding would, and a second run changes nothing."""
+    first = fix_tree(Request("sglang==0.5.14", unsafe=True)).report
+    outcomes = [attempt.outcome for attempt in first.attempts]
+    assert outcomes.count(Outcome.APPLIED) >= 3
+    assert set(outcomes) == {Outcome.APPLIED, Outcome.REFUSED}
+    release = release_of("0.5.14")
+    with copied(release) as again:
+        for file, text in first.after.items():
+            ast.parse(text)
+            assert text.count("#") >= (release.root / file).read_text("utf-8").count("#")
+            (again.root / file).write_text(text, "utf-8")
+        second = fix_tree(Request(str(again.root), unsafe=True)).report
+    assert second.after == {}
 
 
 def repaired(release: str, mutant: Mutant) -> Iterator[tuple[str, str, str]]:
