@@ -6,10 +6,12 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from specmap.scan.guards import Path
 from specmap.scan.module import FunctionInfo, passes_self
 from specmap.scan.values import (
     NONE,
     Arms,
+    Const,
     Frame,
     FunctionRef,
     Instance,
@@ -18,6 +20,7 @@ from specmap.scan.values import (
     Table,
     is_known,
     only,
+    under,
     unite,
 )
 
@@ -25,12 +28,16 @@ if TYPE_CHECKING:
     from specmap.scan.resolver import Resolver
 
 
+# A call with its scope, and the path that leads to it.
+CallSite = tuple[ast.Call, Scope, Path]
+
+
 class Parameters:
     """Parameters, by frame; and the calls that run a method on an object."""
 
     def __init__(self, resolver: Resolver) -> None:
         self._resolver = resolver
-        self._sites: dict[tuple[Instance, FunctionInfo], list[tuple[ast.Call, Scope]]] = {}
+        self._sites: dict[tuple[Instance, FunctionInfo], list[CallSite]] = {}
         self._parameters: dict[tuple[Frame, str], Arms] = {}
 
     def value(self, frame: Frame, name: str) -> Arms:
@@ -65,10 +72,14 @@ class Parameters:
         if function is None or not isinstance(instance, Instance):
             return ()
         groups = []
-        for call, scope in self.sites(instance, function):
+        for call, scope, path in self.sites(instance, function):
             passed = self.passed(function, call, scope, name, instance)
-            groups.append(self._default(frame, name) if passed is None else passed)
-        return unite(*groups)
+            groups.append((self._default(frame, name) if passed is None else passed, path))
+        plain = {arm.value for arms, _ in groups for arm in arms}
+        if len(plain) < 2 or not all(isinstance(value, Const) for value in plain):
+            return unite(*(arms for arms, _ in groups))
+        # Which constant it is depends on the call.
+        return unite(*(under(arms, self._resolver.condition(path)) for arms, path in groups))
 
     def _default(self, frame: Frame, name: str) -> Arms:
         assert frame.function is not None
@@ -107,8 +118,8 @@ class Parameters:
                             return entries[name]
         return None
 
-    def sites(self, instance: Instance, function: FunctionInfo) -> list[tuple[ast.Call, Scope]]:
-        """Return the calls that run this method on this object, as far as owners tell."""
+    def sites(self, instance: Instance, function: FunctionInfo) -> list[CallSite]:
+        """Return the calls that run this method on this object: its own, and its owners'."""
         return self._resolver.memo.get(
             self._sites,
             (instance, function),
@@ -116,28 +127,21 @@ class Parameters:
             [],
         )
 
-    def _find_sites(
-        self, instance: Instance, function: FunctionInfo
-    ) -> Iterator[tuple[ast.Call, Scope]]:
+    def _find_sites(self, instance: Instance, function: FunctionInfo) -> Iterator[CallSite]:
         if function.name == "__init__" and instance.origin is not None:
             if self._resolver.types.method(instance.cls, "__init__") is function:
-                yield instance.origin.call, instance.origin.scope
+                yield instance.origin.call, instance.origin.scope, ()
                 return
         holder: Instance | None = instance
         while holder is not None:
-            found = False
             for cls in self._resolver.types.mro(holder.cls):
                 for method in cls.methods.values():
-                    for site in self._calls_in(holder, method, instance, function):
-                        found = True
-                        yield site
-            if found:
-                return
+                    yield from self._calls_in(holder, method, instance, function)
             holder = holder.owner
 
     def _calls_in(
         self, holder: Instance, method: FunctionInfo, instance: Instance, function: FunctionInfo
-    ) -> Iterator[tuple[ast.Call, Scope]]:
+    ) -> Iterator[CallSite]:
         calls = [
             call
             for call in self._resolver.calls_of(method, function.name)
@@ -160,7 +164,7 @@ class Parameters:
                     if target.self_value == instance or self._is_unbound(
                         call, target, instance, holder
                     ):
-                        yield call, noted[0]
+                        yield call, *noted
                         break
 
     def _is_unbound(

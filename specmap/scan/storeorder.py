@@ -52,7 +52,7 @@ class StoreOrder:
             return False
         sites = self._resolver.parameters.sites(instance, found.function)
         return bool(sites) and all(
-            scope.frame.function is init and call.lineno < line for call, scope in sites
+            scope.frame.function is init and call.lineno < line for call, scope, _ in sites
         )
 
     def window(self, owner: Instance, child: Instance) -> dict[str, Arms]:

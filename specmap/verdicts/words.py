@@ -56,14 +56,16 @@ class VerdictWords:
 
     def assumption(self, phase: str, test: str) -> Assumed | None:
         """Return what a steady batch makes of a test in a phase."""
-        return self.assumed.get((phase, test), self.assumed.get(("", test)))
+        found = (self.assumed.get(key) for key in product((phase, ""), (test, _any_call(test))))
+        return next((known for known in found if known is not None), None)
 
     def settling(self, phase: str, test: str, file: str = "") -> str | None:
         """Return the test of the settings that stands for a test of a file in a phase."""
         name = file.rpartition("/")[2]
         places = (f"{phase} {name}", phase, name, "")
-        called = f"{test.partition('(')[0]}(...)"
-        found = (self.settled.get((place, text)) for text in (test, called) for place in places)
+        found = (
+            self.settled.get((place, text)) for text in (test, _any_call(test)) for place in places
+        )
         return next((other for other in found if other is not None), None)
 
 
@@ -101,6 +103,11 @@ def load_words(path: Path | None = None) -> VerdictWords:
         )
     except (OSError, UnicodeDecodeError, ValueError, KeyError, TypeError) as error:
         raise RulesError(f"{path.name}: table [verdict]: {error}") from error
+
+
+def _any_call(test: str) -> str:
+    """Return what stands for every call of the function that a test calls."""
+    return f"{test.partition('(')[0]}(...)"
 
 
 def _places(text: str) -> list[tuple[str, str]]:

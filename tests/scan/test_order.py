@@ -205,3 +205,45 @@ def test_a_runner_in_a_wrapper_is_asked_through_it(tmp_path: Path) -> None:
     assert "forward_batch.batch_size <= 2" in after["verify"]
     assert "self.max_bs" in before["verify"] and "self.max_bs" in after["verify"]
     assert after["draft"] == before["draft"]
+
+
+PIECES = """\
+        self.init_pieces()
+
+    def init_pieces(self, for_draft=False):
+        self.pieces = None
+        if self.is_draft_worker and not for_draft:
+            return
+        self.pieces = PiecewiseCudaGraphRunner(self)
+
+    def forward(self, forward_batch: ForwardBatch) -> ModelRunnerOutput:
+        if forward_batch.forward_mode.is_draft_extend() and self.pieces is not None:
+            return ModelRunnerOutput(self.pieces.replay(forward_batch), True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("asked", "when"),
+    [
+        ("", ""),
+        ("        self.draft_worker.model_runner.init_pieces()\n", ""),
+        (
+            "        if server_args.piecewise_draft_extend:\n"
+            "            self.draft_worker.model_runner.init_pieces(for_draft=True)\n",
+            "server_args.piecewise_draft_extend",
+        ),
+    ],
+)
+def test_a_runner_that_the_worker_asks_the_model_runner_for(
+    tmp_path: Path, asked: str, when: str
+) -> None:
+    """The model runner's own call for a runner is not the only one."""
+    folder = plant(tmp_path / "t")
+    forward = "    def forward(self, forward_batch: ForwardBatch) -> ModelRunnerOutput:\n"
+    edit(folder, RUNNERS, (f"\n{forward}", PIECES))
+    edit(folder, WORKER, (SET_UP, SET_UP + asked))
+    worker = next(w for w in scan(folder).workers if w.name == "EAGLEWorker")
+    extend = next(p for p in worker.phases if p.name == "draft_extend")
+    ways = {render(arm.condition) for arm in extend.arms if arm.kind == "piecewise"}
+    assert bool(ways) == bool(when)
+    assert all(when in way for way in ways)
