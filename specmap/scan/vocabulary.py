@@ -70,6 +70,9 @@ class LaunchWords:
     config_path: str
     config_file: str
     config_kind: str
+    config_class: str
+    models: str
+    renamed_in: str
     config_classes: frozenset[str]
     plain_configs: frozenset[str]
     algorithm: Mapping[str, str]
@@ -250,6 +253,9 @@ def _launch_words(table: dict[str, list[str]]) -> LaunchWords:
         config_path=table["config_path"][0],
         config_file=table["config_file"][0],
         config_kind=table["config_kind"][0],
+        config_class=table["config_class"][0],
+        models=table["models"][0],
+        renamed_in=table["renamed_in"][0],
         config_classes=frozenset(table["config_classes"]),
         plain_configs=frozenset(table["plain_configs"]),
         algorithm=_pairs(table["algorithm"]),

@@ -30,8 +30,16 @@ def with_plain_models(inputs: Inputs, words: VerdictWords, *, draft: bool) -> In
     return replace(
         inputs,
         model_config=words.plain_model if model is None else model,
-        draft_config=words.plain_model if draft and head is None else head,
+        draft_config=_plain_draft(inputs, words) if draft and head is None else head,
     )
+
+
+def _plain_draft(inputs: Inputs, words: VerdictWords) -> Mapping[str, object]:
+    """Return the config.json of a plain draft: for some algorithms it is a head of a class."""
+    for (setting, value), name in words.plain_drafts.items():
+        if inputs.values.get(setting) == value:
+            return {**words.plain_model, words.config_class: [name]}
+    return words.plain_model
 
 
 def assumed_models(given: Inputs, taken: Inputs, words: VerdictWords) -> tuple[Assumption, ...]:

@@ -36,7 +36,8 @@ class VerdictWords:
     ``one of``. ``settled`` gives a test that needs a running server as another over the
     settings. ``reasons`` says what each assumption means, by key. ``limits`` are the settings
     that bound the captured sizes, ``values`` what is worth trying for a setting.
-    ``plain_model`` stands for the config.json of a model that is not given; ``models`` says
+    ``plain_model`` stands for the config.json of a model that is not given, with another class
+    (``plain_drafts``, by setting and value) for the draft of some algorithms; ``models`` says
     what that assumes, for ``model`` and ``draft``.
     """
 
@@ -52,6 +53,8 @@ class VerdictWords:
     backends: Mapping[str, str]
     models: Mapping[str, str]
     plain_model: Mapping[str, object]
+    plain_drafts: Mapping[tuple[str, str], str]
+    config_class: str
     memory_mib: Mapping[int, int]
 
     def assumption(self, phase: str, test: str) -> Assumed | None:
@@ -77,7 +80,8 @@ def load_words(path: Path | None = None) -> VerdictWords:
     """
     path = path or rules_folder() / "vocabulary.toml"
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))["verdict"]
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+        table, launch = tables["verdict"], tables["launch"]
         assumed = {}
         for item in table["assumed"]:
             key, value, test = item.split(" := ", 2)
@@ -99,6 +103,8 @@ def load_words(path: Path | None = None) -> VerdictWords:
             backends=_pairs(table["backends"]),
             models={key: _pairs(table["models"])[key] for key in MODELS},
             plain_model=dict(table["plain_model"]),
+            plain_drafts={_setting(k): name for k, name in _pairs(table["plain_drafts"]).items()},
+            config_class=launch["config_class"][0],
             memory_mib={int(k): int(v) for k, v in _pairs(table["memory"]).items()},
         )
     except (OSError, UnicodeDecodeError, ValueError, KeyError, TypeError) as error:
@@ -124,6 +130,11 @@ def _places(text: str) -> list[tuple[str, str]]:
 
 def _pairs(items: list[str]) -> dict[str, str]:
     return dict(_split(item) for item in items)
+
+
+def _setting(text: str) -> tuple[str, str]:
+    name, _, value = text.partition("=")
+    return name, value
 
 
 def _tests(items: list[str]) -> dict[str, str]:

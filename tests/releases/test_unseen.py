@@ -37,7 +37,6 @@ UNMET = {
     "0.5.3-ngram": "UNKNOWN: the request pool of an algorithm that writes no max_num_reqs",
     "0.5.10-flag-v2-draft": _DECIDES,
     "0.5.10-flag-runner-prefill": _REPORTED,
-    "0.5.10-over-enforced": "PIECEWISE: what attributes the draft's own layers have is not asked",
     "0.5.10-layers-v1": "UNKNOWN: the length of a list that a loop fills",
     "0.5.15-flag-draft": _DECIDES,
     "0.5.15-flag-runner-prefill": _REPORTED,

@@ -44,6 +44,13 @@ def test_only_what_is_not_given_is_assumed() -> None:
     assert with_plain_models(given, words, draft=False) == given
 
 
+def test_the_draft_of_some_algorithms_is_a_head() -> None:
+    words = load_words()
+    given = Inputs(values={"speculative_algorithm": "EAGLE3"}, model_config=CONFIG)
+    draft = with_plain_models(given, words, draft=True).draft_config
+    assert draft == {**words.plain_model, "architectures": ["LlamaForCausalLMEagle3"]}
+
+
 def test_a_verdict_that_was_certain_is_not_marked() -> None:
     [phase] = marked(SURE, PLAIN, ()).workers[0].phases
     assert (phase.verdict, phase.assumed) == (Verdict.GRAPH, False)

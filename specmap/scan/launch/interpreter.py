@@ -12,6 +12,7 @@ from specmap.scan.launch.library import Library
 from specmap.scan.launch.loading import Loader
 from specmap.scan.launch.machine import Machine
 from specmap.scan.launch.methods import Methods
+from specmap.scan.launch.modelclasses import ModelClasses
 from specmap.scan.launch.outside import Outside
 from specmap.scan.launch.statements import Statements
 from specmap.scan.launch.tables import Inputs, Tables
@@ -34,7 +35,8 @@ def interpreter(library: Library, inputs: Inputs, vocabulary: Vocabulary) -> Int
     """Build a machine that runs the modules of a library under some inputs."""
     machine = Machine()
     words = vocabulary.launch_words
-    tables = Tables(machine, inputs, vocabulary)
+    models = ModelClasses(library, words.models, words.renamed_in)
+    tables = Tables(machine, inputs, vocabulary, models)
     outside = Outside(machine, tables, TypeNames(words.views, words.config_kind))
     machine.contains = outside.contains
     machine.is_replaced = tables.is_word

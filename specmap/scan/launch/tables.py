@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from specmap.scan.launch.machine import Machine
+from specmap.scan.launch.modelclasses import ModelClasses
 from specmap.scan.launch.values import (
     Box,
     Carrier,
@@ -61,9 +62,12 @@ class Inputs:
 class Tables:
     """The answers of one machine."""
 
-    def __init__(self, machine: Machine, inputs: Inputs, vocabulary: Vocabulary) -> None:
+    def __init__(
+        self, machine: Machine, inputs: Inputs, vocabulary: Vocabulary, models: ModelClasses
+    ) -> None:
         self.machine = machine
         self.inputs = inputs
+        self.models = models
         self.words: LaunchWords = vocabulary.launch_words
         self._answers: dict[str, Callable[[list[object], dict[str, object]], object]] = {
             "gpu_memory": lambda p, k: self._or_unknown(inputs.gpu_memory_mib, "GPU memory"),
@@ -71,6 +75,7 @@ class Tables:
             "capability": lambda p, k: self._capability(),
             "platform": lambda p, k: inputs.platform,
             "config": self._config,
+            "draft_keeps": self._draft_keeps,
             "model_file": self._model_file,
             "declare": self._declare,
             "live_view": lambda p, k: self._view(p, live=True),
@@ -229,6 +234,15 @@ class Tables:
         if any(same(path, draft) for draft in drafts):
             return self._config_object(self.inputs.draft_config, NAME_OF_DRAFT)
         return machine.unknown(NAME_OF_MODEL, NAME_OF_DRAFT)
+
+    def _draft_keeps(self, positional: list[object], keywords: dict[str, object]) -> object:
+        """Whether a part of the draft model has an attribute."""
+        config, (part, name) = self.inputs.draft_config, positional
+        named = config.get(self.words.config_class) if config is not None else None
+        known = None
+        if isinstance(named, list | tuple) and named and isinstance(named[0], str):
+            known = self.models.draft_keeps(named[0], str(part), str(name))
+        return self._or_unknown(known, NAME_OF_DRAFT)
 
     def _model_file(self, positional: list[object], keywords: dict[str, object]) -> object:
         """Whether a path is there: of the model, nothing but its configuration is looked at."""
