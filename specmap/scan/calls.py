@@ -308,11 +308,16 @@ class Calls:
         attribute = ast.copy_location(ast.Attribute(node.args[0], name.value, ast.Load()), node)
         default = self._resolver.evaluate(node.args[2], scope) if len(node.args) > 2 else ()
         groups = []
+        lack: set[bool] = set()
         for arm in self._resolver.evaluate(node.args[0], scope):
             member = self._resolver.member(arm.value, attribute, scope)
-            if not is_known(member) and default and isinstance(arm.value, Instance):
-                member = default
+            if default and isinstance(arm.value, Instance):
+                lacks = not is_known(member)
+                member = default if lacks else member
+                lack |= {lacks} if arm.value.rule == "annotation" else set()
             groups.append(under(member, arm.condition))
+        if len(lack) > 1:  # which of the declared classes it is decides, and nobody knows
+            return self._resolver.expressions.opaque(node, scope)
         found = unite(*groups)
         if not is_known(found) and is_known(default):
             return default
