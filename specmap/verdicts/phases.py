@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from specmap.codemap.condition import Atom, Condition, any_of, atoms_of
@@ -32,8 +33,11 @@ class Judge:
         self.sizes = sizes
         self.top = top
 
-    def phase(self, phase: Phase) -> PhaseOutcome:
-        """Return the outcome of a phase; its tests are then answered as for this phase."""
+    def phase(self, phase: Phase, tests: Collection[str] = ()) -> PhaseOutcome:
+        """Return the outcome of a phase; its tests are then answered as for this phase.
+
+        ``tests`` are the worker's own: a number that one asks for is one that its code knows.
+        """
         self.truths.phase = phase.name
         made = PhaseOutcome(
             name=phase.name,
@@ -46,7 +50,8 @@ class Judge:
         )
         if not phase.arms:
             return replace(made, verdict=phase.verdict or Verdict.UNKNOWN)
-        if (few := self.truths.evaluator.uncounted) is not None:
+        few = self.truths.evaluator.uncounted
+        if few is not None and not any(f"{few[0]} == {few[1]}" in test for test in tests):
             name, value, least = few
             text, need = f"a server with {name} = {value}", f"{name} of {least} or more"
             term = TermValue(text, None, None, TermSource.UNKNOWN, reasons=(need,))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from specmap.codemap.condition import Atom
+from specmap.codemap.condition import Atom, atoms_of
 from specmap.codemap.graph import CodeMap, Worker
 from specmap.codemap.launch import Fact
 from specmap.codemap.outcome import TermValue, WorkerOutcome
@@ -33,6 +33,7 @@ def select(codemap: CodeMap, judge: Judge) -> tuple[WorkerOutcome, ...]:
 
 def selected(worker: Worker, judge: Judge, *, certain: bool = True) -> WorkerOutcome:
     """Return how the phases of a worker end that runs, or may."""
+    tests = {atom.text for p in worker.phases for arm in p.arms for atom in atoms_of(arm.condition)}
     return WorkerOutcome(
         id=worker.id,
         name=worker.name,
@@ -40,7 +41,7 @@ def selected(worker: Worker, judge: Judge, *, certain: bool = True) -> WorkerOut
         selected_at=worker.selected_at,
         certain=certain,
         open_terms=() if certain else judge.open_terms(worker.selected_when),
-        phases=tuple(judge.phase(phase) for phase in worker.phases),
+        phases=tuple(judge.phase(phase, tests) for phase in worker.phases),
     )
 
 

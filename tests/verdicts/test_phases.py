@@ -33,9 +33,11 @@ def judged(text: str, sizes: Sizes, top: int | None, size: int | None) -> PhaseO
     return judge(sizes, top, size).phase(phase)
 
 
-def judge(sizes: Sizes, top: int | None, size: int | None) -> Judge:
+def judge(
+    sizes: Sizes, top: int | None, size: int | None, uncounted: tuple[str, int, int] | None = None
+) -> Judge:
     # A test of the batch size asks no setting.
-    nothing = cast(Evaluator, SimpleNamespace(uncounted=None))
+    nothing = cast(Evaluator, SimpleNamespace(uncounted=uncounted))
     return Judge(Truths(nothing, load_words(), Batch(size, {})), sizes, top)
 
 
@@ -90,3 +92,22 @@ def test_a_phase_without_a_graph_says_where_it_ends() -> None:
         "(sglang/srt/model_executor/model_runner.py:3233)"
     )
     assert judged(AT_MOST, Sizes((1, 2)), 8, 4).note == ""
+
+
+@pytest.mark.parametrize(
+    ("tests", "verdict"),
+    [
+        ((), Verdict.UNKNOWN),
+        (("self.steps == 1", "self.steps > 0"), Verdict.UNKNOWN),
+        (("self.steps == 0",), Verdict.EAGER),
+    ],
+)
+def test_a_number_that_no_code_of_the_worker_knows(
+    tests: tuple[str, ...], verdict: Verdict
+) -> None:
+    arm = Arm("forward", SinkKind.EAGER, TRUE, ())
+    phase = Phase(PhaseName.DRAFT, "draft", (), SPAN, "", (arm,), negate(TRUE), None)
+    outcome = judge(Sizes((1, 2)), 8, 4, ("steps", 0, 1)).phase(phase, tests)
+    assert outcome.verdict is verdict
+    needs = [term.reasons for term in outcome.open_terms]
+    assert needs == ([] if verdict is Verdict.EAGER else [("steps of 1 or more",)])
