@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from specmap.codemap.condition import (
     AtomKind,
 )
+from specmap.scan import windows
 from specmap.scan.truths import strongest
 from specmap.scan.values import (
     Arms,
@@ -103,10 +104,7 @@ class Access:
         if isinstance(value, Instance):
             if self._resolver.is_settings(value.cls.module.name):
                 return self._setting(value, node, scope)
-            wrapped = self._resolver.attributes.wrapped(value, node, scope)
-            if wrapped is not None:
-                return wrapped
-            return self._resolver.members.named(value, node.attr, scope.frame.module)
+            return self._of_object(value, node, scope)
         if isinstance(value, ClassRef):
             return self._resolver.members.of_class(value, node.attr)
         if isinstance(value, ModuleRef):
@@ -133,6 +131,18 @@ class Access:
         if isinstance(value, Truth):
             return only(External(f"builtins.bool.{node.attr}"))
         return ()
+
+    def _of_object(self, value: Instance, node: ast.Attribute, scope: Scope) -> Arms:
+        resolver, name = self._resolver, node.attr
+        if resolver.windows and scope.facts:
+            getter = resolver.types.method(value.cls, name)
+            if getter is not None and getter.is_property and windows.is_known(scope.facts):
+                return resolver.calls.under_facts(getter, value, scope.facts)
+        usual = resolver.attributes.before(value, node, scope)
+        if usual is None:
+            usual = resolver.members.named(value, name, scope.frame.module)
+        known = name in resolver.windows and scope.facts
+        return windows.held(value, name, scope.facts, usual) if known else usual
 
     def _setting(self, value: Instance, node: ast.Attribute, scope: Scope) -> Arms:
         """A launch setting is one symbol, however the object that holds it was reached."""

@@ -4,29 +4,34 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from specmap.codemap.condition import FALSE, TRUE, AtomKind, Condition, any_of, leaf, negate
+from specmap.codemap.condition import FALSE, TRUE, AtomKind, Condition, all_of, leaf, negate
 from specmap.scan.executor import Executor
 from specmap.scan.guards import Execution, Store
-from specmap.scan.module import ClassInfo, FunctionInfo, is_wrapped, same_place
-from specmap.scan.storeorder import StoreOrder, is_restored, stored_before
+from specmap.scan.module import ClassInfo, FunctionInfo
+from specmap.scan.stored import (
+    CONSTRUCTORS,
+    FoundStore,
+    Groups,
+    filled,
+    is_swap,
+    last_store_unknown,
+    only_renews,
+    overwritten,
+    set_later,
+    swapped,
+    unseen,
+)
+from specmap.scan.storeorder import StoreOrder, is_renewal, is_restored, stored_before
 from specmap.scan.values import (
     NONE,
-    Arm,
     Arms,
-    Const,
-    EnumMember,
     Frame,
     Instance,
     Opaque,
     Scope,
-    Sequence,
-    Table,
-    Truth,
     is_known,
-    optional,
     under,
     unite,
 )
@@ -36,17 +41,6 @@ if TYPE_CHECKING:
 
 # An attribute name that so many functions store to from outside is data, not structure.
 _MAX_OUTSIDE = 8
-_CONSTRUCTORS = ("__init__", "__new__")
-_PLAIN = (Const, EnumMember, Truth, Opaque)
-
-
-@dataclass(frozen=True, slots=True)
-class FoundStore:
-    """A store that applies to one object, with the method frame it was seen in."""
-
-    store: Store
-    function: FunctionInfo
-    outside: bool
 
 
 class Attributes:
@@ -54,9 +48,10 @@ class Attributes:
 
     def __init__(self, resolver: Resolver) -> None:
         self._resolver = resolver
-        self._wrapped: dict[tuple[Instance, ast.Attribute], Arms | None] = {}
+        self._before: dict[tuple[Instance, ast.Attribute], Arms | None] = {}
         self._values: dict[tuple[Instance, str], Arms] = {}
         self._stores: dict[tuple[Instance, str], list[FoundStore]] = {}
+        self._over: dict[tuple[Instance, str], list[FoundStore]] = {}
         self._frames: dict[tuple[Instance | None, FunctionInfo], Frame] = {}
         self._runs: dict[Frame, Execution] = {}
         self._overrides: dict[Instance, dict[str, Arms]] = {}
@@ -111,9 +106,16 @@ class Attributes:
             self._stores, (instance, name), lambda: self._find_stores(instance, name), []
         )
 
+    def stores_over(self, instance: Instance, name: str) -> list[FoundStore]:
+        """Return the stores to the name of a method, which hide it."""
+        key = (instance, name)
+        return self._resolver.memo.get(self._over, key, lambda: self._find_over(instance, name), [])
+
+    def _find_over(self, instance: Instance, name: str) -> list[FoundStore]:
+        return [*self._own_stores(instance, name), *self._outside_stores(instance, name)]
+
     def _find_stores(self, instance: Instance, name: str) -> list[FoundStore]:
-        own = list(self._own_stores(instance, name))
-        return own + (list(self._outside_stores(instance, name)) if own else [])
+        return self._find_over(instance, name) if any(self._own_stores(instance, name)) else []
 
     def _own_stores(self, instance: Instance, name: str) -> Iterator[FoundStore]:
         for cls in self._resolver.types.mro(instance.cls):
@@ -167,32 +169,32 @@ class Attributes:
 
     def value(self, instance: Instance, name: str) -> Arms:
         """Return what the attribute holds by its stores; ``()`` when there is none."""
-        return self._resolver.memo.get(
-            self._values, (instance, name), lambda: self._value(instance, name), ()
-        )
 
-    def wrapped(self, instance: Instance, node: ast.Attribute, scope: Scope) -> Arms | None:
-        """Return what ``x.a`` holds inside ``x.a = Wrapper(x.a)``, or None elsewhere."""
+        def held() -> Arms:
+            return self._held(instance, name, self.stores(instance, name))
+
+        return self._resolver.memo.get(self._values, (instance, name), held, ())
+
+    def before(self, instance: Instance, node: ast.Attribute, scope: Scope) -> Arms | None:
+        """Return what ``x.a`` holds inside ``x.a = f(x.a)``, or None elsewhere."""
         function = scope.frame.function
-        if function is None or node.attr not in function.facts.wrapped:
+        if function is None or node.attr not in self._resolver.runner_names:
             return None
         key = (instance, node)
-        if key not in self._wrapped:
+        if key not in self._before:
             before = stored_before(self.stores(instance, node.attr), node, function)
-            self._wrapped[key] = None if before is None else self._held(instance, node.attr, before)
-        return self._wrapped[key]
-
-    def _value(self, instance: Instance, name: str) -> Arms:
-        return self._held(instance, name, self.stores(instance, name))
+            self._before[key] = None if before is None else self._held(instance, node.attr, before)
+        return self._before[key]
 
     def _held(self, instance: Instance, name: str, stores: list[FoundStore]) -> Arms:
-        whole: list[tuple[FunctionInfo | None, Arms]] = []
+        whole: Groups = []
         items: list[Arms] = []
         entries: list[tuple[object, Arms]] = []
-        # What only swaps comes last: it adds to what the other stores hold.
+        runs = name in self._resolver.runner_names
+        # What only swaps or renews comes last: it adds to what the other stores hold.
         stores = self._order.in_force(instance, stores)
-        stores = sorted(stores, key=_is_swap)
-        if not any(found.function.name in _CONSTRUCTORS for found in stores):
+        stores = sorted(stores, key=lambda found: (is_swap(found), only_renews(found, stores)))
+        if not any(found.function.name in CONSTRUCTORS for found in stores):
             whole += [(None, self._resolver.members.initial(instance, name))] if stores else []
         for found in stores:
             store = found.store
@@ -202,30 +204,58 @@ class Attributes:
             arms = under(self._stored(store), condition)
             if found.outside:
                 arms = under(arms, self._switched(found.function))
-                arms = _unseen(arms, [group for _, group in whole])
-            elif _is_swap(found):
-                arms = _swapped(arms, [group for _, group in whole])
+                if not (runs and is_renewal(found)):
+                    arms = unseen(arms, [group for _, group in whole])
+            elif is_swap(found):
+                arms = swapped(arms, [group for _, group in whole])
             if not store.item:
-                left = _overwritten(whole, found, condition)
-                whole = [*left, (found.function, arms)]
+                left = overwritten(whole, found, condition, runs)
+                if runs and is_renewal(found):
+                    left, arms = self._renewed(instance, found, whole, arms)
+                whole = [*left, (found, arms)]
                 continue
             items.append(arms)
             if isinstance(store.key, ast.Constant):
                 entries.append((store.key.value, arms))
-        base = _set_later(self._joined(name, whole))
-        return base if not items else _filled(base, unite(*items), entries)
+        base = set_later(self._joined(name, whole))
+        return base if not items else filled(base, unite(*items), entries)
+
+    def _renewed(
+        self,
+        instance: Instance,
+        found: FoundStore,
+        whole: Groups,
+        arms: Arms,
+    ) -> tuple[Groups, Arms]:
+        """A runner made of the one before is in its place once its store has run."""
+        condition = self._resolver.condition(found.store.path)
+        if not any(isinstance(arm.value, Instance) or arm.value == NONE for arm in arms):
+            # Nobody knows what was made of it: maybe something that asks it, and no more.
+            module = found.function.module
+            text = f"{module.text(found.store.value)} asks nothing else"
+            doubt = leaf(text, AtomKind.UNKNOWN, module.span(found.store.value))
+            arms = under(unite(*(group for _, group in whole)), all_of(condition, doubt))
+        left: Groups = []
+        for other, group in whole:
+            ran = condition
+            if other is not None and other.function is not found.function:
+                after = self._order.after(instance, found, other)
+                ran = all_of(condition, after)
+                arms = under(arms, after) if self._resolver.is_runner(group) else arms
+            left.append((other, under(group, negate(ran))))
+        return left, arms
 
     def _switched(self, function: FunctionInfo) -> Condition:
         """When a method that swaps objects of a running server is used at all."""
         switch = self._resolver.vocabulary.swaps.get(function.name)
         return TRUE if switch is None else leaf(switch, AtomKind.LAUNCH, function.span)
 
-    def _joined(self, name: str, groups: list[tuple[FunctionInfo | None, Arms]]) -> Arms:
+    def _joined(self, name: str, groups: Groups) -> Arms:
         """Join all stores; the walks keep track of forward modes themselves."""
         words = self._resolver.vocabulary
         if name in words.mode_attribute or name in words.capture_mode:
             return unite(*(arms for _, arms in groups))
-        return _last_store_unknown(name, groups)
+        return last_store_unknown(name, groups)
 
     def _stored(self, store: Store) -> Arms:
         value = self._resolver.pick(self._resolver.evaluate(store.value, store.scope), store.index)
@@ -264,101 +294,3 @@ class Attributes:
                     return found
             frame = frame.caller.frame if frame.caller else None
         return None
-
-
-def _overwritten(
-    groups: list[tuple[FunctionInfo | None, Arms]], found: FoundStore, condition: Condition
-) -> list[tuple[FunctionInfo | None, Arms]]:
-    """What earlier stores of the same method leave, where a later one has run."""
-    left, wrapped = negate(condition), is_wrapped(found.store.target, found.store.value)
-    return [
-        (where, under(arms, left))
-        if where is found.function and (wrapped or _is_plain(arms))
-        else (where, arms)
-        for where, arms in groups
-    ]
-
-
-def _is_plain(arms: Arms) -> bool:
-    """Whether the values say nothing but themselves: no objects, no None."""
-    return all(isinstance(arm.value, _PLAIN) and arm.value != NONE for arm in arms)
-
-
-def _last_store_unknown(name: str, groups: list[tuple[FunctionInfo | None, Arms]]) -> Arms:
-    """Join the stores; where several methods store plain values, nobody knows which ran last."""
-    found = unite(*(arms for _, arms in groups))
-    plain = {arm.value for arm in found if isinstance(arm.value, _PLAIN) and arm.value != NONE}
-    methods = {where for where, arms in groups if any(a.value in plain for a in arms)}
-    if all(isinstance(v, Opaque) for v in plain):
-        return found
-    if len(plain) < 2 or len(methods) < 2:
-        return found
-    others = tuple(arm for arm in found if arm.value not in plain)
-    return (*others, Arm(Opaque(name, AtomKind.STATE)))
-
-
-def _unseen(arms: Arms, known: list[Arms]) -> Arms:
-    """What a store from outside adds: plain values, and objects of a class not held so far.
-
-    Swapping one runner for another of its kind (adaptive speculation does) is recorded as
-    a store; it does not change under which condition there is a runner.
-    """
-    classes = {a.value.cls for group in known for a in group if isinstance(a.value, Instance)}
-    return tuple(
-        arm
-        for arm in arms
-        if (isinstance(arm.value, Instance) and arm.value.cls not in classes)
-        or isinstance(arm.value, Const | EnumMember)
-    )
-
-
-def _is_swap(found: FoundStore) -> bool:
-    """Whether a method takes over the same attribute of another object: ``self.x = other.x``."""
-    value = found.store.value
-    return (
-        found.function.name not in _CONSTRUCTORS
-        and not found.store.index
-        and isinstance(value, ast.Attribute)
-        and value.attr == found.store.target.attr
-        and not same_place(value.value, found.store.target.value)
-    )
-
-
-def _swapped(arms: Arms, known: list[Arms]) -> Arms:
-    """What a swap adds: where an object is held, nothing but objects of another class."""
-    classes = {a.value.cls for group in known for a in group if isinstance(a.value, Instance)}
-    if not classes:
-        return arms
-    return tuple(
-        arm
-        for arm in arms
-        if not isinstance(arm.value, Opaque) and getattr(arm.value, "cls", None) not in classes
-    )
-
-
-def _set_later(arms: Arms) -> Arms:
-    """``None`` is what an attribute holds as long as no other store has run."""
-    others = [arm for arm in arms if arm.value != NONE]
-    if not others or len(others) == len(arms):
-        return arms
-    stored = any_of(*(arm.condition for arm in others))
-    if stored == TRUE:
-        return optional(arms)
-    unset = any_of(*(arm.condition for arm in arms if arm.value == NONE))
-    return (*others, Arm(NONE, negate(stored) if unset == TRUE else unset))
-
-
-def _filled(base: Arms, items: Arms, entries: list[tuple[object, Arms]]) -> Arms:
-    """Return a container with the elements that other statements put into it."""
-    filled: list[Arm] = []
-    for arm in base:
-        value = arm.value
-        if isinstance(value, Sequence):
-            elements = unite(items, value.element, *(value.items or ()))
-            filled.append(Arm(Sequence(None, elements, value.grows), arm.condition))
-        elif value != NONE:
-            known = value.entries if isinstance(value, Table) else ()
-            filled.append(Arm(Table((*known, *entries), items), arm.condition))
-        else:
-            filled.append(arm)
-    return tuple(filled)

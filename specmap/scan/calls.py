@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from specmap.codemap.condition import TRUE, AtomKind
+from specmap.scan.builtincalls import BUILTINS
 from specmap.scan.guards import Execution
 from specmap.scan.modetests import ModeTests
 from specmap.scan.module import FunctionInfo
@@ -28,7 +28,6 @@ from specmap.scan.values import (
     Partial,
     Scope,
     Sequence,
-    Super,
     Table,
     Truth,
     Value,
@@ -87,6 +86,7 @@ class Calls:
         if isinstance(target, External):
             return self._external(target, node, scope)
         if isinstance(target, Partial):
+            node, scope = _completed(target, node, scope)
             groups = [under(self._called(a.value, node, scope), a.condition) for a in target.target]
             return unite(*groups)
         if isinstance(target, Instance):
@@ -138,7 +138,7 @@ class Calls:
         if self._resolver.is_settings(function.module.name):
             return self._setting(frame, node, scope)
         declared = self._declared(frame)
-        if self._resolver.is_boundary(function.module.name) or self._goes_round(function, scope):
+        if self._resolver.is_boundary(function.module.name) or self._goes_round(target, scope):
             return declared
         if not self._resolver.keeps_terms(target) and self._is_enough(declared):
             return self._tests.settled(frame, scope, declared) or declared
@@ -159,14 +159,14 @@ class Calls:
         named = tuple((k.arg, self._resolver.evaluate(k.value, scope)) for k in node.keywords)
         return (*positional, named)
 
-    def _goes_round(self, function: FunctionInfo, scope: Scope) -> bool:
-        """Whether a call on the way here runs the same function."""
-        frame = scope.frame
-        while frame.caller is not None:
-            if frame.function is function:
+    def _goes_round(self, target: FunctionRef, scope: Scope) -> bool:
+        """Whether a call on the way here runs the same function on the same object."""
+        frame: Frame | None = scope.frame
+        while frame is not None:
+            if frame.function is target.function and frame.self_value == target.self_value:
                 return True
-            frame = frame.caller.frame
-        return frame.function is function
+            frame = frame.caller.frame if frame.caller else None
+        return False
 
     def _setting(self, frame: Frame, node: ast.Call, scope: Scope) -> Arms:
         """A call into the launch settings: the settings object itself, or one symbol."""
@@ -177,6 +177,12 @@ class Calls:
         module = scope.frame.module
         text = module.text(node) if hasattr(node, "lineno") else ast.unparse(node)
         return only(Opaque(text, AtomKind.LAUNCH, module.span(node)))
+
+    def under_facts(self, getter: FunctionInfo, value: Instance, facts: Facts) -> Arms:
+        """Return what a property gives under what a walk knows."""
+        frame = self._resolver.attributes.frame(value, getter)
+        key = (getter, value, None, self._resolver.facts_key(facts), ())
+        return self._resolver.memo.get(self._results, key, lambda: self.returned(frame, facts), ())
 
     def returned(self, frame: Frame, facts: Facts | None = None) -> Arms:
         """Return the arms of all ``return`` statements of a frame."""
@@ -253,11 +259,9 @@ class Calls:
             reason = "plugin factory class"
             return only(_made_by(Opaque(name, plugin=True, reason=reason)))
         if name.startswith("builtins."):
-            handler: Callable[[ast.Call, Scope], Arms] | None
-            handler = getattr(self, f"_builtin_{name.removeprefix('builtins.')}", None)
+            handler = BUILTINS.get(name.removeprefix("builtins."))
             if handler is not None and (node.args or name == "builtins.super"):
-                found: Arms = handler(node, scope)
-                return found
+                return handler(self._resolver, node, scope)
             if name.removeprefix("builtins.") in _SAME_ELEMENTS and node.args:
                 return self._elements(node.args[0], scope)
             if name == "builtins.dict":
@@ -267,7 +271,7 @@ class Calls:
         if name == "collections.defaultdict":
             return self._defaultdict(node, scope)
         if name in ("functools.partial", "functools.lru_cache") and node.args:
-            return only(Partial(self._resolver.evaluate(node.args[0], scope)))
+            return only(Partial(self._resolver.evaluate(node.args[0], scope), node, scope))
         return only(External(f"{name.removesuffix('()')}()"))
 
     def _elements(self, node: ast.expr, scope: Scope) -> Arms:
@@ -295,65 +299,6 @@ class Calls:
                     return only(Table(arm.value.entries, other))
         return only(Table((), other))
 
-    def _builtin_bool(self, node: ast.Call, scope: Scope) -> Arms:
-        return only(Truth(self._resolver.truth(node.args[0], scope)))
-
-    def _builtin_isinstance(self, node: ast.Call, scope: Scope) -> Arms:
-        return only(Truth(self._resolver.comparisons.is_instance(node, scope)))
-
-    def _builtin_getattr(self, node: ast.Call, scope: Scope) -> Arms:
-        name = node.args[1] if len(node.args) > 1 else None
-        if not (isinstance(name, ast.Constant) and isinstance(name.value, str)):
-            return ()
-        attribute = ast.copy_location(ast.Attribute(node.args[0], name.value, ast.Load()), node)
-        default = self._resolver.evaluate(node.args[2], scope) if len(node.args) > 2 else ()
-        groups = []
-        lack: set[bool] = set()
-        for arm in self._resolver.evaluate(node.args[0], scope):
-            member = self._resolver.member(arm.value, attribute, scope)
-            if default and isinstance(arm.value, Instance):
-                lacks = not is_known(member)
-                member = default if lacks else member
-                lack |= {lacks} if arm.value.rule == "annotation" else set()
-            groups.append(under(member, arm.condition))
-        if len(lack) > 1:  # which of the declared classes it is decides, and nobody knows
-            return self._resolver.expressions.opaque(node, scope)
-        found = unite(*groups)
-        if not is_known(found) and is_known(default):
-            return default
-        return found if is_known(found) else ()
-
-    def _builtin_type(self, node: ast.Call, scope: Scope) -> Arms:
-        found = [
-            Arm(ClassRef(arm.value.cls), arm.condition)
-            for arm in self._resolver.evaluate(node.args[0], scope)
-            if isinstance(arm.value, Instance)
-        ]
-        return tuple(found)
-
-    def _builtin_super(self, node: ast.Call, scope: Scope) -> Arms:
-        frame: Frame | None = scope.frame
-        while frame is not None and (frame.function is None or frame.function.owner is None):
-            frame = frame.closure.frame if frame.closure else None
-        if frame is None or frame.function is None or frame.function.owner is None:
-            return ()
-        owner = frame.function.owner
-        this = frame.self_value or self._resolver.any_instance(owner)
-        return only(Super(owner, this))
-
-    def _builtin_enumerate(self, node: ast.Call, scope: Scope) -> Arms:
-        element = self._resolver.pick(self._resolver.evaluate(node.args[0], scope), (None,))
-        return only(Sequence(None, only(Sequence((only(External("builtins.int()")), element)))))
-
-    def _builtin_zip(self, node: ast.Call, scope: Scope) -> Arms:
-        parts = tuple(
-            self._resolver.pick(self._resolver.evaluate(a, scope), (None,)) for a in node.args
-        )
-        return only(Sequence(None, only(Sequence(parts))))
-
-    def _builtin_next(self, node: ast.Call, scope: Scope) -> Arms:
-        return self._resolver.pick(self._resolver.evaluate(node.args[0], scope), (None,))
-
     def targets(self, node: ast.Call, scope: Scope) -> list[tuple[Arm, FunctionInfo | None]]:
         """Return the values a call can call, each with the function it runs (if in the tree)."""
         found: list[tuple[Arm, FunctionInfo | None]] = []
@@ -378,6 +323,19 @@ class Calls:
         if isinstance(value, Instance):
             return self._resolver.types.method(value.cls, "__call__")
         return None
+
+
+def _completed(partial: Partial, node: ast.Call, scope: Scope) -> tuple[ast.Call, Scope]:
+    """Return a call of a partial as one call, where one scope knows all its arguments."""
+    bound = partial.call
+    if len(bound.args) < 2 and not bound.keywords:
+        return node, scope
+    if not node.args and not node.keywords:
+        scope = partial.scope
+    elif scope.frame is not partial.scope.frame:
+        return node, scope
+    args, keywords = [*bound.args[1:], *node.args], [*bound.keywords, *node.keywords]
+    return ast.copy_location(ast.Call(node.func, args, keywords), node), scope
 
 
 def _made_by(cls: Opaque) -> Opaque:

@@ -6,7 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from specmap.codemap.hazards import CaptureEntry, EntryKind
-from specmap.scan.module import Assigned, ClassInfo, FunctionInfo, Module, last_name
+from specmap.scan.bodies import Assigned
+from specmap.scan.module import ClassInfo, FunctionInfo, Module, last_name
 from specmap.scan.nodes import nodes_in
 from specmap.scan.resolver import Resolver
 from specmap.scan.values import ClassRef, Scope

@@ -6,7 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from specmap.codemap.graph import Flag, FlagStatus
-from specmap.scan.module import Assigned, FunctionInfo, FunctionNode, last_name
+from specmap.scan.bodies import Assigned, FunctionNode
+from specmap.scan.module import FunctionInfo, last_name
 from specmap.scan.nodes import nodes_in
 from specmap.scan.resolver import Resolver
 from specmap.scan.values import FunctionRef, Instance, Scope

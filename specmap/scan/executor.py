@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 
+from specmap.scan.bodies import set_attribute
 from specmap.scan.guards import (
     Binding,
     Bound,
@@ -24,7 +25,7 @@ from specmap.scan.guards import (
     Test,
     Unseen,
 )
-from specmap.scan.module import FunctionInfo, set_attribute
+from specmap.scan.module import FunctionInfo
 from specmap.scan.nodes import children, nodes_in
 from specmap.scan.parse import collect_import
 from specmap.scan.values import Facts, Frame, FunctionRef, Scope, only
@@ -61,6 +62,16 @@ class Executor:
     def on_store(self, store: Store) -> None:
         """Note an attribute assignment."""
         self.result.stores.append(store)
+
+    def on_return(self, item: Return, leaves: bool) -> None:
+        """Note a ``return``, or a ``yield``, which does not leave the function."""
+        self.result.returns.append(item)
+
+    def on_enter(self, node: ast.expr, scope: Scope, path: Path) -> None:
+        """Called where a ``with`` begins to run its block under what ``node`` is."""
+
+    def maybe_ran(self, before: Facts, path: Path) -> None:
+        """Called after code that may not have run: only if ``path`` was taken."""
 
     def decide(self, node: ast.expr, scope: Scope) -> bool | None:
         """Return the truth of a branch test when it is known; ``None`` keeps both arms."""
@@ -120,7 +131,7 @@ class Executor:
         elif isinstance(node, ast.Return):
             if node.value is not None:
                 self.on_expression(node.value, scope, path)
-            self.result.returns.append(Return(node.value, scope, path))
+            self.on_return(Return(node.value, scope, path), True)
             self._exits.append(path)
             return env, None
         elif isinstance(node, ast.Raise):
@@ -154,7 +165,7 @@ class Executor:
         """An expression statement: a call, a ``yield``, an ``x.attr.append(...)``."""
         self.on_expression(value, scope, path)
         if isinstance(value, ast.Yield):
-            self.result.returns.append(Return(value.value, scope, path))
+            self.on_return(Return(value.value, scope, path), False)
         if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
             target = value.func.value
             if value.func.attr == "append" and isinstance(target, ast.Attribute) and value.args:
@@ -304,10 +315,12 @@ class Executor:
             env = self._bind(node.target, node.iter, scope, path, env, (None,))
             inner_path = (*path, Unseen(node.iter, scope, "the loop runs"))
         self._left_loop.append([])
+        facts = self.facts
         inner_env, end = self.block(node.body, env, inner_path)
         # It ran if its test held, or if there was something to go through.
         head = node.test if isinstance(node, ast.While) else node.iter
         ran: Path = (Unseen(head, scope, self.frame.module.text(head)),)
+        self.maybe_ran(facts, ran)
         merged = before if end is None else self._merge(before, inner_env, before, ran)
         for leaving, at in self._left_loop.pop():
             merged = self._merge(before, leaving, merged, (*ran, *at[len(inner_path) :]))
@@ -322,6 +335,7 @@ class Executor:
             env = self._walrus(item.context_expr, scope, path, env)
             if item.optional_vars is not None:
                 env = self._bind(item.optional_vars, item.context_expr, scope, path, env, ())
+            self.on_enter(item.context_expr, self.scope(env), path)
         return self.block(node.body, env, path)
 
     def _try(
@@ -332,7 +346,9 @@ class Executor:
         merged, merged_end = body_env, end
         for handler in node.handlers:
             caught = Unseen(handler, scope, "an exception is caught")
+            facts = self.facts
             handler_env, handler_end = self.block(handler.body, env, (*path, caught))
+            self.maybe_ran(facts, (caught,))
             if handler_end is not None:
                 merged = self._merge(env, handler_env, merged, (caught,))
                 merged_end = path if merged_end is None else merged_end
@@ -348,7 +364,9 @@ class Executor:
         for case in node.cases:
             text = f"match {self.frame.module.text(node.subject)}"
             taken = Unseen(case.pattern, scope, text)
+            facts = self.facts
             case_env, end = self.block(case.body, env, (*path, taken))
+            self.maybe_ran(facts, (taken,))
             if end is not None:
                 merged = self._merge(env, case_env, merged, (taken,))
         return merged, path

@@ -28,7 +28,8 @@ _NAME = re.compile(rb"[\w.]+")
 _CALL = re.compile(rb"\b(\w+)\(")
 # ``x.attribute =``, ``x.attribute: T =`` and the places of a tuple target, one a line.
 _STORE = re.compile(rb"\.(\w+)[ \t]*(?:=(?!=)|:[^=\n]+=(?!=)|,[ \t]*\n|[,)][^=\n]*=(?!=))")
-_PATTERNS = {"call": _CALL, "store": _STORE}
+_SETATTR = re.compile(rb"\bsetattr\([^,\n]*,\s*[\"'](\w+)[\"']")
+_PATTERNS = {"call": (_CALL,), "store": (_STORE, _SETATTR)}
 # Deep expressions (long sums, chained calls) are legal Python; the parser and our own
 # walks recurse once or more per level.
 _RECURSION_LIMIT = 20_000
@@ -67,9 +68,13 @@ class Asked:
             if kind == "text":
                 found |= {f"text {word}" for word in words if word.encode() in data}
             else:
-                held = {w.decode("ascii", "replace") for w in _PATTERNS[kind].findall(data)}
+                held = {word.decode("ascii", "replace") for word in _words_of(kind, data)}
                 found |= {f"{kind} {word}" for word in words & held}
         return sorted(found)
+
+
+def _words_of(kind: str, data: bytes) -> set[bytes]:
+    return {word for pattern in _PATTERNS[kind] for word in pattern.findall(data)}
 
 
 def _class_heads(data: bytes) -> Iterator[re.Match[bytes]]:
@@ -255,7 +260,7 @@ class Tree:
             found: dict[bytes, list[str]] = defaultdict(list)
             for file in self._files:
                 if file.startswith(under):
-                    for identifier in set(_PATTERNS[kind].findall(self.source(file))):
+                    for identifier in _words_of(kind, self.source(file)):
                         found[identifier].append(file)
             self._words[key] = found
         files = self._words[key].get(word.encode(), [])

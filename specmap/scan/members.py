@@ -84,8 +84,9 @@ class Members:
         if method is not None:
             if method.is_property:
                 return self._getter(value, method)
-            this = value.cls if method.is_classmethod else None
-            return only(FunctionRef(method, ClassRef(this) if this else value))
+            if method.is_classmethod:
+                return only(FunctionRef(method, ClassRef(value.cls)))
+            return self._resolver.decorated.bound(value, method)
         declared = self._declared(value, name)
         if declared and all(isinstance(a.value, External) or a.value == NONE for a in declared):
             return declared
@@ -247,4 +248,6 @@ class Members:
             return only(External(f"builtins.object.{name}"))
         if method.is_property and isinstance(value.self_value, Instance):
             return self._getter(value.self_value, method)
+        if isinstance(value.self_value, Instance):
+            return self._resolver.decorated.bound(value.self_value, method)
         return only(FunctionRef(method, value.self_value))

@@ -6,16 +6,17 @@ import ast
 import re
 import tokenize
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from io import BytesIO
+from typing import NamedTuple
 
 from specmap.codemap.source import Span, symbol_id
-from specmap.scan.nodes import arguments_of, nodes_in
+from specmap.scan.bodies import BodyFacts, FunctionNode, body_facts, set_attribute
+from specmap.scan.nodes import nodes_in
 
 _WORDS = re.compile(r"\w+")
-FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 # Syntax that has a place in the source.
 Located = ast.expr | ast.stmt | ast.keyword
 
@@ -99,7 +100,7 @@ class FunctionInfo:
     @cached_property
     def facts(self) -> BodyFacts:
         """Stores, calls and walrus expressions of the whole body."""
-        return _body_facts(self.node)
+        return body_facts(self.node)
 
     @cached_property
     def parent_call(self) -> ast.Call | None:
@@ -130,14 +131,6 @@ def last_name(node: ast.expr) -> str:
     if isinstance(node, ast.Call):
         node = node.func
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
-
-
-def set_attribute(node: ast.expr) -> str | None:
-    """Return the attribute that ``setattr(x, "name", value)`` stores to."""
-    if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "setattr":
-        if len(node.args) == 3 and isinstance(node.args[1], ast.Constant):
-            return str(node.args[1].value)
-    return None
 
 
 def passes_self(call: ast.Call) -> bool:
@@ -192,101 +185,24 @@ class ClassInfo:
         return bool(names & {"dataclass", "define", "frozen"} or bases & {"Struct", "NamedTuple"})
 
 
-@dataclass(eq=False, slots=True)
-class Assigned:
-    """An assignment, with or without an annotation: its ``node``, targets and value."""
+class Patch(NamedTuple):
+    """``X.a = value`` in a module's own code; ``always`` where no test or loop is around it."""
 
-    node: ast.Assign | ast.AnnAssign
-    targets: Sequence[ast.expr]
+    target: ast.Attribute
     value: ast.expr
+    always: bool
 
 
-@dataclass(eq=False, slots=True)
-class BodyFacts:
-    """What one pass over a function's nodes tells: stores by attribute, calls, tests."""
-
-    stores: set[str] = field(default_factory=set)
-    twice: set[str] = field(default_factory=set)
-    wrapped: set[str] = field(default_factory=set)
-    outside: set[str] = field(default_factory=set)
-    calls: list[ast.Call] = field(default_factory=list)
-    assigns: list[Assigned] = field(default_factory=list)
-    tests: list[ast.expr] = field(default_factory=list)
-    returned: list[ast.expr] = field(default_factory=list)
-    has_walrus: bool = False
-
-
-_TELLING = frozenset(
-    {
-        ast.AnnAssign,
-        ast.Assign,
-        ast.Attribute,
-        ast.Call,
-        ast.If,
-        ast.IfExp,
-        ast.NamedExpr,
-        ast.Return,
-        ast.Subscript,
-    }
-)
-
-
-def is_wrapped(target: ast.Attribute, value: ast.expr) -> bool:
-    """Return whether an assignment is ``x.a = Wrapper(x.a)``."""
-    return any(same_place(argument, target) for argument in given_to_new(value))
-
-
-def given_to_new(value: ast.expr) -> list[ast.expr]:
-    """Return what goes into a new object, a call of a capitalised name; else nothing."""
-    if not isinstance(value, ast.Call) or not last_name(value.func).lstrip("_")[:1].isupper():
-        return []
-    return arguments_of(value)
-
-
-def same_place(one: ast.expr, other: ast.expr) -> bool:
-    """Whether two expressions are one local name, or one chain of attributes of it."""
-    if isinstance(one, ast.Attribute) and isinstance(other, ast.Attribute):
-        return one.attr == other.attr and same_place(one.value, other.value)
-    return isinstance(one, ast.Name) and isinstance(other, ast.Name) and one.id == other.id
-
-
-def _body_facts(function: FunctionNode) -> BodyFacts:
-    facts = BodyFacts()
-    for node in nodes_in(function):
-        if type(node) not in _TELLING:
+def _outside_functions(body: list[ast.stmt], always: bool) -> Iterator[tuple[ast.stmt, bool]]:
+    """Yield the statements that run while a module is loaded, and whether they always do."""
+    for statement in body:
+        yield statement, always
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             continue
-        if isinstance(node, ast.Attribute):
-            if isinstance(node.ctx, ast.Store):
-                (facts.twice if node.attr in facts.stores else facts.stores).add(node.attr)
-                if not (isinstance(node.value, ast.Name) and node.value.id == "self"):
-                    facts.outside.add(node.attr)
-        elif isinstance(node, ast.Call):
-            facts.calls.append(node)
-            name = set_attribute(node)
-            if name is not None:
-                facts.stores.add(name)
-            if isinstance(node.func, ast.Attribute) and node.func.attr == "append":
-                if isinstance(node.func.value, ast.Attribute):
-                    facts.stores.add(node.func.value.attr)
-        elif isinstance(node, ast.Subscript):
-            if isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Attribute):
-                facts.stores.add(node.value.attr)
-        elif isinstance(node, ast.Assign):
-            facts.assigns.append(Assigned(node, node.targets, node.value))
-            for target in node.targets:
-                if isinstance(target, ast.Attribute) and is_wrapped(target, node.value):
-                    facts.wrapped.add(target.attr)
-        elif isinstance(node, ast.AnnAssign):
-            if node.value is not None:
-                facts.assigns.append(Assigned(node, (node.target,), node.value))
-        elif isinstance(node, ast.If | ast.IfExp):
-            facts.tests.append(node.test)
-        elif isinstance(node, ast.Return):
-            if node.value is not None:
-                facts.returned.append(node.value)
-        elif isinstance(node, ast.NamedExpr):
-            facts.has_walrus = True
-    return facts
+        for part in ("body", "orelse", "handlers", "finalbody"):
+            for inner in getattr(statement, part, ()):
+                block = inner.body if isinstance(inner, ast.ExceptHandler) else [inner]
+                yield from _outside_functions(block, False)
 
 
 @dataclass(eq=False)
@@ -349,14 +265,29 @@ class Module:
         return found
 
     @cached_property
-    def patches(self) -> dict[str, list[tuple[ast.Attribute, ast.expr]]]:
-        """Attributes that the top level of the module stores to, with what it stores."""
-        found: dict[str, list[tuple[ast.Attribute, ast.expr]]] = defaultdict(list)
-        for node in (n for n in self.tree.body if isinstance(n, ast.Assign)):
-            for target in node.targets:
-                if isinstance(target, ast.Attribute):
-                    found[target.attr].append((target, node.value))
+    def patches(self) -> dict[str, list[Patch]]:
+        """Attributes that the module itself stores to while it is loaded."""
+        found: dict[str, list[Patch]] = defaultdict(list)
+        for statement, always in _outside_functions(self.tree.body, True):
+            if isinstance(statement, ast.Assign):
+                for target in statement.targets:
+                    if isinstance(target, ast.Attribute):
+                        found[target.attr].append(Patch(target, statement.value, always))
+            elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+                if (name := set_attribute(statement.value)) is not None:
+                    receiver, _, value = statement.value.args
+                    target = ast.copy_location(ast.Attribute(receiver, name), receiver)
+                    found[name].append(Patch(target, value, always))
         return found
+
+    def runs(self, function: FunctionInfo) -> bool:
+        """Return whether the module always calls one of its functions while it is loaded."""
+        return any(
+            isinstance(node, ast.Expr)
+            and isinstance(node.value, ast.Call)
+            and getattr(node.value.func, "id", "") == function.qualname
+            for node in self.tree.body
+        )
 
     @cached_property
     def calls(self) -> dict[str, list[tuple[ast.Call, FunctionInfo]]]:

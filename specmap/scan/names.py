@@ -57,6 +57,8 @@ class Names:
             return None
         if index == 0 and function.owner is not None and not function.is_static:
             return self._self(function, frame)
+        if index == 0 and frame.self_value is not None and not function.is_static:
+            return only(frame.self_value)  # a function in place of a method
         return self._resolver.parameters.value(frame, name)
 
     def _self(self, function: FunctionInfo, frame: Frame) -> Arms:

@@ -181,8 +181,7 @@ def argument(function: FunctionInfo, call: ast.Call, name: str, *, bound: bool) 
             return keyword.value
     args = function.node.args
     positional = [arg.arg for arg in (*args.posonlyargs, *args.args)]
-    skip = 1 if bound and positional and function.owner is not None else 0
-    names = positional[skip:]
+    names = positional[1 if bound else 0 :]
     if name in names:
         index = names.index(name)
         head = call.args[: index + 1]

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import ast
+from functools import cached_property
 
 from specmap.codemap.condition import Atom, AtomKind, Condition, leaf, negate, substitute
 from specmap.scan.access import Access
 from specmap.scan.attributes import Attributes
 from specmap.scan.calls import Calls
 from specmap.scan.comparisons import Comparisons
+from specmap.scan.decorated import Decorated
 from specmap.scan.executor import Executor
 from specmap.scan.expressions import Expressions
-from specmap.scan.guards import Execution, Path
+from specmap.scan.guards import Execution, Path, Store
 from specmap.scan.index import Tree
 from specmap.scan.members import Members
 from specmap.scan.memo import Memo
-from specmap.scan.module import ClassInfo, FunctionInfo, Module, last_name
+from specmap.scan.module import ClassInfo, FunctionInfo, Patch, last_name
 from specmap.scan.names import Names
 from specmap.scan.parameters import Parameters
 from specmap.scan.truths import Truths, strongest
@@ -40,6 +42,17 @@ from specmap.scan.values import (
 from specmap.scan.vocabulary import Vocabulary
 
 _NO_FACTS: frozenset[object] = frozenset()
+
+
+def _is_class_like(store: Store) -> bool:
+    """Whether a store's receiver can be a class: a name, or something that a module has."""
+    receiver = store.target.value
+    while isinstance(receiver, ast.Attribute):
+        receiver = receiver.value
+    function = store.scope.frame.function
+    if not isinstance(receiver, ast.Name) or function is None or receiver.id == "self":
+        return False
+    return receiver is store.target.value or receiver.id in function.module.imports
 
 
 class _FactExecutor(Executor):
@@ -70,9 +83,10 @@ class Resolver:
         self.attributes = Attributes(self)
         self.parameters = Parameters(self)
         self.members = Members(self)
+        self.decorated = Decorated(self)
         self.comparisons = Comparisons(self)
         self.calls = Calls(self)
-        # Attributes that some walk has met with another value for a while.
+        # Attributes that some walk has seen another value stored to.
         self.windows: set[str] = set()
         self._any: dict[ClassInfo, Instance] = {}
         self._boundary: dict[str, bool] = {}
@@ -82,7 +96,7 @@ class Resolver:
         self._fact_keys: dict[object, object] = {}
         self._kinds: dict[ast.expr, AtomKind] = {}
         self._outside: dict[str, list[FunctionInfo]] = {}
-        self._patches: dict[str, list[tuple[Module, ast.Attribute, ast.expr]]] = {}
+        self._patches: dict[str, list[tuple[Scope, Patch]]] = {}
         self._true_tests = vocabulary.platform_tests.get(platform, frozenset())
         self._all_tests = frozenset().union(*vocabulary.platform_tests.values())
 
@@ -149,14 +163,27 @@ class Resolver:
             self._outside[attribute] = found
         return self._outside[attribute]
 
-    def patches(self, attribute: str) -> list[tuple[Module, ast.Attribute, ast.expr]]:
-        """Return the stores to ``<something>.attribute`` at the top level of modules."""
+    def patches(self, attribute: str) -> list[tuple[Scope, Patch]]:
+        """Return the stores to ``<something>.attribute`` while modules are loaded.
+
+        Of a method that decides, also those in functions: one that its module does not
+        always call when it is loaded may run, or not.
+        """
         if attribute not in self._patches:
-            self._patches[attribute] = [
-                (module, *patch)
+            self._patches[attribute] = found = [
+                (Scope(Frame(None, module)), patch)
                 for module in self.tree.modules_storing(attribute, self.vocabulary.scope)
                 for patch in module.patches.get(attribute, ())
             ]
+            decides = attribute in self.vocabulary.decisions
+            for function in self.outside_functions(attribute) if decides else ():
+                runs = function.module.runs(function)
+                for store in self.attributes.execution(
+                    self.attributes.frame(None, function)
+                ).stores:
+                    if store.target.attr == attribute and _is_class_like(store):
+                        always = runs and not store.path
+                        found.append((store.scope, Patch(store.target, store.value, always)))
         return self._patches[attribute]
 
     def constructor_calls(self, cls: ClassInfo) -> list[tuple[ast.Call, FunctionInfo]]:
@@ -206,7 +233,8 @@ class Resolver:
         """Whether a predicate's terms are kept apart: graph decisions and mode tests."""
         if isinstance(target.self_value, EnumMember):
             return target.self_value.cls.name in self.vocabulary.mode_enum
-        return target.function.name in self.vocabulary.decisions
+        in_place = target.function.owner is None and target.self_value is not None
+        return in_place or target.function.name in self.vocabulary.decisions
 
     def as_setting(self, arms: Arms) -> Arms:
         """Merge the arms of a value that is one launch setting; ``()`` when it is not.
@@ -227,6 +255,25 @@ class Resolver:
             reason = "plugin factory class"
             found.append(Arm(Opaque(names[named[0].name], AtomKind.LAUNCH, None, True, reason)))
         return tuple(found)
+
+    @cached_property
+    def runner_names(self) -> frozenset[str]:
+        """Attributes that somebody asks for a decision: ``x.name.can_run(...)``, or by a local."""
+        found: set[str] = set()
+        for decision in sorted(self.vocabulary.decisions):
+            for module in self.tree.modules_calling(decision, self.vocabulary.scope):
+                for call, function in module.calls.get(decision, ()):
+                    asked = call.func.value if isinstance(call.func, ast.Attribute) else call.func
+                    values = [asked]
+                    if isinstance(asked, ast.Name):
+                        values = [a.value for a in function.facts.assigns if asked.id in a.names]
+                    found.update(v.attr for v in values if isinstance(v, ast.Attribute))
+        return frozenset(found)
+
+    def is_runner(self, arms: Arms) -> bool:
+        """Whether a value can be an object that decides between graph and eager."""
+        classes = {arm.value.cls for arm in arms if isinstance(arm.value, Instance)}
+        return any(self.types.method(c, n) for c in classes for n in self.vocabulary.decisions)
 
     def setting_name(self, targets: list[FunctionRef]) -> str | None:
         """Return the printed name of the settings object whose methods these are."""
@@ -291,11 +338,6 @@ class Resolver:
     def fact(self, receiver: Arms, attribute: str, facts: Facts) -> Value | None:
         """Return what a walk knows about an attribute: a forward mode, an assumption."""
         assumed = facts.get(f".{attribute}")
-        if assumed is None and attribute in self.windows:
-            held = {
-                facts.get((a.value, attribute)) for a in receiver if isinstance(a.value, Instance)
-            }
-            assumed = held.pop() if len(held) == 1 else None
         if assumed is not None or attribute not in self.vocabulary.mode_attribute:
             return assumed
         for arm in receiver:

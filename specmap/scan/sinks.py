@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 
+from specmap.codemap.condition import AtomKind, Condition, leaf
 from specmap.codemap.verdict import SinkKind
 from specmap.scan.module import ClassInfo
 from specmap.scan.resolver import Resolver
-from specmap.scan.values import External, Frame, Instance, Scope
+from specmap.scan.values import External, Frame, Instance, Opaque, Scope
 
 
 class Sinks:
@@ -26,6 +27,20 @@ class Sinks:
         if self._is_model_forward(node, scope):
             return SinkKind.PIECEWISE if self._in_pieces(frames) else SinkKind.EAGER
         return None
+
+    def doubt(self, node: ast.Call, scope: Scope) -> Condition | None:
+        """Return "this replays a graph" for a replay on something that nobody can tell."""
+        function = node.func
+        if not isinstance(function, ast.Attribute):
+            return None
+        if function.attr not in self._vocabulary.graph_calls:
+            return None
+        arms = self._resolver.evaluate(function.value, scope)
+        if not all(isinstance(arm.value, Opaque) for arm in arms):
+            return None
+        module = scope.frame.module
+        text = f"{module.text(function)} replays a graph"
+        return leaf(text, AtomKind.UNKNOWN, module.span(function))
 
     def on(self, node: ast.Call, scope: Scope) -> tuple[Instance, ...]:
         """Return the objects that a sink's call is made on: the innermost that are known.

@@ -8,12 +8,12 @@ from dataclasses import replace
 from specmap.codemap.condition import FALSE, all_of, simplify
 from specmap.codemap.graph import Assignment, Attribute
 from specmap.codemap.source import Span, symbol_id
-from specmap.scan.attributes import FoundStore
 from specmap.scan.decisions import Decisions
 from specmap.scan.guards import Store
 from specmap.scan.module import ClassInfo
 from specmap.scan.records import guards_of
 from specmap.scan.resolver import Resolver
+from specmap.scan.stored import FoundStore
 from specmap.scan.values import NONE, Arms, Instance, Opaque
 
 

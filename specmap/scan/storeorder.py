@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from specmap.codemap.condition import TRUE
+from specmap.codemap.condition import FALSE, TRUE, AtomKind, Condition, all_of, leaf
+from specmap.scan.bodies import same_place
 from specmap.scan.guards import Bound, Store
-from specmap.scan.module import given_to_new, is_wrapped, same_place
 from specmap.scan.truths import is_test
 from specmap.scan.values import Arms, Const, Instance, only
 
 if TYPE_CHECKING:
-    from specmap.scan.attributes import FoundStore
     from specmap.scan.module import FunctionInfo
     from specmap.scan.resolver import Resolver
+    from specmap.scan.stored import FoundStore
+
+
+# So many calls lead to a store at most, for its place in the order to be looked for.
+_FEW_CALLS = 6
 
 
 class StoreOrder:
@@ -54,6 +58,37 @@ class StoreOrder:
         return bool(sites) and all(
             scope.frame.function is init and call.lineno < line for call, scope, _ in sites
         )
+
+    def after(self, instance: Instance, found: FoundStore, other: FoundStore) -> Condition:
+        """Return when a store has run after that of another method.
+
+        Calls tell, from the places where both methods are run, each from one place only.
+        """
+        theirs = {function: line for function, line, _ in self._callers(instance, other)}
+        for function, line, condition in self._callers(instance, found):
+            if function in theirs:
+                return condition if line > theirs[function] else FALSE
+        store, module = found.store, found.function.module
+        text = f"{module.text(store.target)} = {module.text(store.value)}"
+        return leaf(f"{text} has run", AtomKind.UNKNOWN, module.span(store.target))
+
+    def _callers(
+        self, instance: Instance, found: FoundStore
+    ) -> Iterator[tuple[FunctionInfo, int, Condition]]:
+        """Yield the methods of the object that lead to a store: each with a line, and when."""
+        function, line, condition = found.function, _line(found.store), TRUE
+        for _ in range(_FEW_CALLS if not found.outside else 0):
+            yield function, line, condition
+            sites = self._resolver.parameters.sites(instance, function)
+            if len(sites) != 1 or sites[0][1].frame.self_value != instance:
+                return
+            call, scope, _ = sites[0]
+            caller = scope.frame.function
+            noted = self._resolver.attributes.execution(scope.frame).scope_of(call)
+            if caller is None or noted is None:
+                return
+            function, line = caller, call.lineno
+            condition = all_of(self._resolver.condition(noted[1]), condition)
 
     def window(self, owner: Instance, child: Instance) -> dict[str, Arms]:
         """Return the settings that the owner changed for the time in which it made a child."""
@@ -131,16 +166,21 @@ def _between(
 
 
 def stored_before(
-    stores: Sequence[FoundStore], node: ast.expr, function: FunctionInfo
+    stores: Sequence[FoundStore], node: ast.Attribute, function: FunctionInfo
 ) -> list[FoundStore] | None:
-    """Return the stores before ``x.a = Wrapper(x.a)`` whose argument ``node`` is, if it is one."""
-    for found in stores:
-        store = found.store
-        if found.function is function and is_wrapped(store.target, store.value):
-            if any(argument is node for argument in given_to_new(store.value)):
-                at = _line(store)
-                return [s for s in stores if s.function is not function or _line(s.store) < at]
+    """Return the stores before ``x.a = f(x.a)`` whose ``x.a`` a node is, if it is one."""
+    for renewal in function.facts.renewed.get(node.attr, ()):
+        if any(read is node for read in renewal.reads):
+            at = min(node.lineno, renewal.target.lineno)
+            return [s for s in stores if s.function is not function or _line(s.store) < at]
     return None
+
+
+def is_renewal(found: FoundStore) -> bool:
+    """Return whether a store is ``x.a = f(x.a)``."""
+    target = found.store.target
+    renewals = found.function.facts.renewed.get(target.attr, ())
+    return any(renewal.target is target for renewal in renewals)
 
 
 def is_restored(store: Store) -> bool:

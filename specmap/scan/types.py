@@ -171,17 +171,20 @@ class Types:
         return self._methods[key]
 
     def _patched(self, line: list[ClassInfo], name: str) -> FunctionInfo | None:
-        """Return a method as the modules leave it: ``Class.name = function`` replaces it."""
-        stores = self._resolver.patches(name)
+        """Return a method as the modules leave it: ``Class.name = function`` replaces it.
+
+        ``None`` also where nobody can tell whether it does, or with what.
+        """
+        patches = self._resolver.patches(name)
         for cls in line:
-            for module, target, value in stores:
-                if last_name(target.value) != cls.name:
-                    continue
-                scope = Scope(Frame(None, module))
-                if ClassRef(cls) in {a.value for a in self._resolver.evaluate(target.value, scope)}:
-                    found = [arm.value for arm in self._resolver.evaluate(value, scope)]
-                    one = found[0] if len(found) == 1 else None
+            for scope, patch in patches:
+                receiver = self._resolver.evaluate(patch.target.value, scope)
+                if ClassRef(cls) in {arm.value for arm in receiver}:
+                    found = [arm.value for arm in self._resolver.evaluate(patch.value, scope)]
+                    one = found[0] if len(found) == 1 and patch.always else None
                     return one.function if isinstance(one, FunctionRef) else None
+                if name in cls.methods and all(isinstance(a.value, Opaque) for a in receiver):
+                    return None
             if name in cls.methods:
                 return cls.methods[name]
         return None

@@ -84,7 +84,7 @@ class Scope:
 
     ``facts`` holds the forward mode by class id of the batch object (``*`` for any other)
     and, under ``.name``, attributes that the walk takes for granted. Under an object and an
-    attribute stands what that holds for a while.
+    attribute stands what the stores of the walk have put there.
     """
 
     frame: Frame
@@ -237,9 +237,18 @@ class Super:
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """``functools.partial(function, ...)``."""
+    """``functools.partial(function, ...)``, with the call that binds arguments."""
 
     target: Arms
+    call: ast.Call
+    scope: Scope = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What an attribute holds after the stores of a walk; only among the facts of a walk."""
+
+    arms: Arms
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,6 +279,7 @@ Value = (
     | Truth
     | Super
     | Partial
+    | Held
     | Opaque
 )
 
@@ -368,18 +378,13 @@ def is_there() -> Condition:
 
 def settle_absence(condition: Condition, absent: Condition) -> Condition:
     """Replace "may be absent" by the condition that the asking test stands for."""
-    return replace_atom(condition, _ABSENT, absent)
-
-
-def replace_atom(condition: Condition, marker: Atom, by: Condition) -> Condition:
-    """Replace one marker atom of a condition."""
     if not is_marked(condition):
         return condition
     if isinstance(condition, Leaf):
-        return by if condition.atom is marker else condition
+        return absent if condition.atom is _ABSENT else condition
     if isinstance(condition, Not):
-        return negate(replace_atom(condition.term, marker, by))
-    inner = tuple(replace_atom(term, marker, by) for term in condition.terms)
+        return negate(settle_absence(condition.term, absent))
+    inner = tuple(settle_absence(term, absent) for term in condition.terms)
     return all_of(*inner) if isinstance(condition, All) else any_of(*inner)
 
 

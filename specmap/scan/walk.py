@@ -13,10 +13,11 @@ import ast
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from specmap.codemap.condition import FALSE, TRUE
+from specmap.codemap.condition import FALSE, TRUE, Condition
 from specmap.codemap.verdict import SinkKind
 from specmap.scan import windows
 from specmap.scan.guards import Path, Store
+from specmap.scan.managers import Managers
 from specmap.scan.module import FunctionInfo
 from specmap.scan.nodes import arguments_of
 from specmap.scan.resolver import Resolver
@@ -47,6 +48,7 @@ _MAX_SCOPES = 4
 class _Memo:
     hits: tuple[Hit, ...]
     facts: Facts
+    yielded: Facts
     made: frozenset[str]
 
 
@@ -78,8 +80,9 @@ class Walk:
         self.used: list[Use] = []
         self.in_detail = False
         self.activations: list[Activation] = []
-        # Expressions that a ``with`` enters.
-        self.entered: set[ast.expr] = set()
+        # What the function that was walked last knows where it yields.
+        self.yielded: Facts = {}
+        self.managers = Managers(self)
         self._chain: list[Hop] = []
         self._memo: dict[tuple[object, ...], _Memo] = {}
 
@@ -121,6 +124,10 @@ class Walk:
             site.is_sink = True
             self._sink(kind, node, scope, path, activation)
             return
+        doubt = self.sinks.doubt(node, scope)
+        if doubt is not None:
+            self._sink(SinkKind.GRAPH, node, scope, path, activation, doubt)
+            return
         for arm, target in self.resolver.calls.targets(node, scope):
             if arm.condition == FALSE:
                 continue
@@ -129,14 +136,23 @@ class Walk:
                 self._constructed(arm.value, node, scope)
             elif target is not None:
                 before = self.facts
-                self._follow(arm, target, node, scope, path, activation)
-                if target.is_context_manager and node not in self.entered:
-                    self.facts = windows.left(self.facts, before)
+                self.yielded = before
+                self.follow(arm, target, node, scope, path, activation)
+                if target.is_context_manager:
+                    self.managers.suspend(node, before, self.yielded)
+                else:
+                    self.facts = windows.maybe(before, self.facts, arm.condition)
 
     def _sink(
-        self, kind: SinkKind, node: ast.Call, scope: Scope, path: Path, activation: Activation
+        self,
+        kind: SinkKind,
+        node: ast.Call,
+        scope: Scope,
+        path: Path,
+        activation: Activation,
+        condition: Condition = TRUE,
     ) -> None:
-        hop = Hop(activation.function, activation.frame, node, path, TRUE)
+        hop = Hop(activation.function, activation.frame, node, path, condition)
         mode = self._mode_here(activation.frame)
         self.hits.append(Hit(kind, (*self._chain, hop), mode, self.sinks.on(node, scope)))
 
@@ -187,7 +203,7 @@ class Walk:
         for key in keys or ["*"]:
             self._set_mode(key, store.value, store.scope)
 
-    def _follow(
+    def follow(
         self,
         arm: Arm,
         target: FunctionInfo,
@@ -196,10 +212,11 @@ class Walk:
         path: Path,
         activation: Activation,
     ) -> None:
-        if not self._may_follow(target, activation):
-            return
+        """Walk a function that a call runs, or take what an earlier walk of it came to."""
         value = arm.value
         this = value.self_value if isinstance(value, FunctionRef) else value
+        if not self._may_follow(target, this, activation):
+            return
         closure = value.closure if isinstance(value, FunctionRef) else None
         hop = Hop(activation.function, activation.frame, node, path, arm.condition)
         if self._is_detail(target):
@@ -216,7 +233,7 @@ class Walk:
         if memo is not None:
             prefix = (*self._chain, hop)
             self.hits += [Hit(h.kind, prefix + h.chain, h.mode, h.on) for h in memo.hits]
-            self.facts = memo.facts
+            self.facts, self.yielded = memo.facts, memo.yielded
             self._count_made(memo.made)
             return
         frame = Frame(target, target.module, this, node, scope, closure)
@@ -258,16 +275,15 @@ class Walk:
         """Note that shared code runs here, with the chain that leads to it."""
         self.used.append(Use(subtree, passes, (*self._chain, hop)))
 
-    def _may_follow(self, target: FunctionInfo, activation: Activation) -> bool:
+    def _may_follow(self, target: FunctionInfo, this: Value | None, activation: Activation) -> bool:
         if self.resolver.is_boundary(target.module.name) or len(self._chain) > _MAX_DEPTH:
             return False
         if target in self.stop_at or any("jit" in decorator for decorator in target.decorators):
             return False
         if self.kind != "capture" and self._captures(target):
             return False
-        return activation.function is not target and all(
-            hop.function is not target for hop in self._chain
-        )
+        frames = [activation.frame, *(hop.frame for hop in self._chain)]
+        return all(f.function is not target or f.self_value != this for f in frames)
 
     def _captures(self, target: FunctionInfo) -> bool:
         """Whether a function captures graphs: what it runs is no pass of the cycle."""
@@ -293,9 +309,9 @@ class Walk:
         finally:
             self._chain.pop()
         found = tuple(Hit(h.kind, h.chain[depth:], h.mode, h.on) for h in self.hits[before:])
-        if found or self.facts != facts:
+        if found or self.facts != facts or windows.difference(facts, self.yielded):
             new = frozenset(key for key, n in self.made.items() if n != made.get(key))
-            self._memo[key] = _Memo(found, self.facts, new)
+            self._memo[key] = _Memo(found, self.facts, self.yielded, new)
             return
         subtree = Subtree(self.activations[activations:], self.used[used:])
         del self.activations[activations:], self.used[used:]

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 from specmap.codemap.condition import FALSE, TRUE, Condition
 from specmap.scan import windows
 from specmap.scan.executor import Executor
-from specmap.scan.guards import Binding, Bound, Path, Store, Test
+from specmap.scan.guards import Binding, Bound, Execution, Path, Return, Store, Test
+from specmap.scan.managers import Manager
+from specmap.scan.module import FunctionInfo, last_name
 from specmap.scan.nodes import children
 from specmap.scan.values import EnumMember, Facts, Scope, Value
 from specmap.scan.walked import Activation, Seen
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from specmap.scan.walk import Walk
 
 _CALL_NOTHING = frozenset({ast.Name, ast.Constant, ast.Lambda})
+# ``stack.enter_context(manager)``: what the block of the stack ends.
+_ENTERS = "enter_context"
 _EVALUATED = (ast.expr, ast.keyword, ast.Slice, ast.FormattedValue)
 
 
@@ -31,6 +35,12 @@ class WalkExecutor(Executor):
         self._saved: list[Facts] = []
         self._before: list[Facts] = []
         self._made: list[Mapping[str, int]] = []
+        self._tests: list[tuple[ast.expr, Scope]] = []
+        # What holds where the body is left, and where it yields.
+        self._ends: list[tuple[Path, Facts]] = []
+        self._yields: list[tuple[Path, Facts]] = []
+        # The managers of each ``with`` whose block is open.
+        self._blocks: list[list[Manager]] = []
 
     @property
     def facts(self) -> Facts:
@@ -45,6 +55,7 @@ class WalkExecutor(Executor):
         self._saved.append(self._walk.facts)
         self._before.append(self._walk.facts)
         self._made.append(self._walk.made)
+        self._tests.append((node, scope))
         return None
 
     def _truth(self, node: ast.expr, scope: Scope) -> Condition | None:
@@ -70,14 +81,24 @@ class WalkExecutor(Executor):
         something to do: the walk is about that batch.
         """
         after_then, before, made = self._saved.pop(), self._before.pop(), self._made.pop()
+        test = self._tests.pop()
         if then_falls and not else_falls:
             self._walk.facts = after_then
         elif then_falls:
+            if changes := windows.difference(self._walk.facts, after_then):
+                holds = self._walk.resolver.truth(*test)
+                self._walk.facts = windows.changed(self._walk.facts, changes, holds)
             for key, value in after_then.items():
                 now, earlier = self._walk.facts.get(key), before.get(key)
                 own = key in made and now == earlier and not self._is_idle(value)
                 if own or (self._is_idle(now) and not self._is_idle(earlier)):
                     self._walk.facts = {**self._walk.facts, key: value}
+
+    def maybe_ran(self, before: Facts, path: Path) -> None:
+        """Of attributes: what held before still does where the code did not run."""
+        if windows.difference(before, self._walk.facts):
+            ran = self._walk.resolver.truths.taken(path)
+            self._walk.facts = windows.maybe(before, self._walk.facts, ran)
 
     def _is_idle(self, value: Value | None) -> bool:
         names = self._walk.resolver.vocabulary.modes["idle"]
@@ -89,14 +110,57 @@ class WalkExecutor(Executor):
         self._activation.seen.append(Seen(node, scope, path, len(self._walk.hits)))
         self._visit(node, scope, path)
 
+    def run(self, function: FunctionInfo) -> Execution:
+        """Run the whole body; what it stores to attributes depends on where it is left."""
+        _, end = self.block(function.body, {}, ())
+        if end is not None:
+            self._ends.append((end, self._walk.facts))
+        self._walk.yielded = self._at(self._yields)
+        self._walk.facts = self._at(self._ends)
+        return self.result
+
+    def _at(self, ends: list[tuple[Path, Facts]]) -> Facts:
+        facts = self._walk.facts
+        if not any(windows.is_known(known) for known in (facts, *(known for _, known in ends))):
+            return facts
+        condition = self._walk.resolver.truths.taken
+        ways = [(condition(path), known) for path, known in ends]
+        return windows.either(facts, ways) if ways else facts
+
+    def on_return(self, item: Return, leaves: bool) -> None:
+        """Note a way out, with what holds after the blocks that it leaves."""
+        super().on_return(item, leaves)
+        facts = self._walk.facts
+        if leaves:
+            for block in reversed(self._blocks):
+                facts = _left(facts, block)
+        (self._ends if leaves else self._yields).append((item.path, facts))
+
+    def on_enter(self, node: ast.expr, scope: Scope, path: Path) -> None:
+        """Begin what the context managers do that ``node`` can be."""
+        for manager in self._walk.managers.entered(node, scope, path, self._activation):
+            self._blocks[-1].append(manager)
+            self._walk.facts = windows.changed(self._walk.facts, manager.begin, manager.when)
+
     def _with(
         self, node: ast.With | ast.AsyncWith, env: Mapping[str, Binding], path: Path
     ) -> tuple[Mapping[str, Binding], Path | None]:
-        """Run a block; what its context managers store holds until it ends."""
-        before = self._walk.facts
-        self._walk.entered.update(item.context_expr for item in node.items)
+        """Run a block, and then what its context managers do at its end."""
+        self._blocks.append([])
         found = super()._with(node, env, path)
-        self._walk.facts = windows.left(self._walk.facts, before)
+        self._walk.facts = _left(self._walk.facts, self._blocks.pop())
+        return found
+
+    def _try(
+        self, node: ast.Try | ast.TryStar, env: Mapping[str, Binding], path: Path
+    ) -> tuple[Mapping[str, Binding], Path | None]:
+        """Run a ``try``; who returns inside goes through its ``finally``, too."""
+        before = len(self._ends)
+        found = super()._try(node, env, path)
+        if node.finalbody:
+            now = [(TRUE, self._walk.facts)]
+            ends = self._ends[before:]
+            self._ends[before:] = [(at, windows.either(known, now)) for at, known in ends]
         return found
 
     def on_store(self, store: Store) -> None:
@@ -119,6 +183,8 @@ class WalkExecutor(Executor):
                     self._visit(child, scope, path)
             if isinstance(node, ast.Call):
                 self._walk.call(node, self._current(scope), path, self._activation)
+                if last_name(node) == _ENTERS and self._blocks and node.args:
+                    self.on_enter(node.args[0], scope, path)
 
     def _current(self, scope: Scope) -> Scope:
         """The scope with the modes as they are now: an argument's call may have set one."""
@@ -129,8 +195,11 @@ class WalkExecutor(Executor):
     def _visit_boolean(self, node: ast.BoolOp, scope: Scope, path: Path) -> None:
         goes_on = isinstance(node.op, ast.And)
         stop = FALSE if goes_on else TRUE
+        first = len(path)
         for value in node.values:
+            before = self._walk.facts
             self._visit(value, scope, path)
+            self.maybe_ran(before, path[first:])
             if self._truth(value, scope) == stop:
                 return
             path = (*path, Test(value, scope, goes_on))
@@ -138,10 +207,11 @@ class WalkExecutor(Executor):
     def _visit_choice(self, node: ast.IfExp, scope: Scope, path: Path) -> None:
         self._visit(node.test, scope, path)
         truth = self._truth(node.test, scope)
-        if truth != FALSE:
-            self._visit(node.body, scope, (*path, Test(node.test, scope, True)))
-        if truth != TRUE:
-            self._visit(node.orelse, scope, (*path, Test(node.test, scope, False)))
+        for part, branch in ((node.body, True), (node.orelse, False)):
+            if truth != (FALSE if branch else TRUE):
+                before, taken = self._walk.facts, Test(node.test, scope, branch)
+                self._visit(part, scope, (*path, taken))
+                self.maybe_ran(before, (taken,))
 
     def _visit_comprehension(
         self,
@@ -159,3 +229,10 @@ class WalkExecutor(Executor):
         parts = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
         for part in parts:
             self._visit(part, inner, path)
+
+
+def _left(facts: Facts, block: list[Manager]) -> Facts:
+    """Return what is known after a block, where its context managers have ended."""
+    for manager in reversed(block):
+        facts = windows.changed(facts, manager.end, manager.when)
+    return facts

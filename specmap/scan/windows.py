@@ -1,48 +1,158 @@
-"""Attributes that hold another value for a while: ``x.a = None``, a pass, ``x.a = saved``."""
+"""What attributes hold from a store on, in a walk: a runner that is taken away for a while.
+
+An attribute that holds a runner, and one that gets its old value back in the same function,
+is followed from store to store. What a walk knows of it are *arms*: the values that a store
+put there, each with its condition. Where no arm holds, the attribute has what the stores of
+its class give it.
+"""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from specmap.codemap.condition import TRUE, AtomKind, Condition, any_of, leaf, negate
 from specmap.scan.guards import Store
 from specmap.scan.storeorder import is_restored
-from specmap.scan.values import Const, Facts, Instance
+from specmap.scan.values import (
+    Arms,
+    Const,
+    Facts,
+    Held,
+    Instance,
+    under,
+    unite,
+)
 
 if TYPE_CHECKING:
     from specmap.scan.resolver import Resolver
 
+_Key = tuple[Instance, str]
+# What a block changes: what an attribute holds then; None = what its class gives it.
+Changes = Mapping[_Key, Held | None]
+
 
 def after_store(resolver: Resolver, store: Store, facts: Facts) -> Facts:
-    """Return what a walk knows after a store, which may begin such a while or end it."""
-    function, name = store.scope.frame.function, store.target.attr
-    if store.item or function is None or name not in function.facts.twice:
+    """Return what a walk knows after a store."""
+    name = store.target.attr
+    function = store.scope.frame.function
+    if store.item or function is None or function.name in resolver.vocabulary.swaps:
         return facts
     receiver = resolver.evaluate(store.target.value, store.scope)
-    keys = [(arm.value, name) for arm in receiver if isinstance(arm.value, Instance)]
+    objects = [arm for arm in receiver if isinstance(arm.value, Instance)]
+    for arm in objects:
+        assert isinstance(arm.value, Instance)
+        taken = _taken(resolver, store, arm.value)
+        if taken is None:
+            continue
+        resolver.windows.add(name)
+        which = arm.condition
+        if which == TRUE and len(objects) > 1:
+            module = store.scope.frame.module
+            text = f"{ast.unparse(store.target.value)} is this {arm.value.cls.name}"
+            which = leaf(text, AtomKind.UNKNOWN, module.span(store.target))
+        facts = changed(facts, {(arm.value, name): Held(taken) if taken else None}, which)
+    return facts
+
+
+def _taken(resolver: Resolver, store: Store, instance: Instance) -> Arms | None:
+    """Return what a store puts in place of what the class gives; None = not to be followed."""
+    if store.target.attr not in resolver.runner_names:
+        return _for_a_while(resolver, store)
+    usual = resolver.members.named(instance, store.target.attr)
+    held = {arm.value.cls for arm in usual if isinstance(arm.value, Instance)}
+    new = resolver.pick(resolver.evaluate(store.value, store.scope), store.index)
+    if set(new) == set(usual):
+        return ()
+    return tuple(arm for arm in new if getattr(arm.value, "cls", None) not in held)
+
+
+def _for_a_while(resolver: Resolver, store: Store) -> Arms | None:
+    """Return the constant that an attribute without a runner holds until it is restored."""
+    function, name = store.scope.frame.function, store.target.attr
+    if function is None or name not in function.facts.twice:
+        return None
     if is_restored(store):
-        # What a context manager restores, it restores when its block ends.
-        over = [] if function.is_context_manager else [key for key in keys if key in facts]
-        return {key: value for key, value in facts.items() if key not in over} if over else facts
-    held = resolver.pick(resolver.evaluate(store.value, store.scope), store.index)
-    if len(held) != 1 or not isinstance(held[0].value, Const) or not _ends(resolver, store):
-        return facts
-    resolver.windows.add(name)
-    return {**facts, **dict.fromkeys(keys, held[0].value)}
-
-
-def left(facts: Facts, before: Facts) -> Facts:
-    """Return what a walk knows after a block, without what held only in it."""
-    if all(isinstance(key, str) or key in before for key in facts):
-        return facts
-    return {key: value for key, value in facts.items() if isinstance(key, str) or key in before}
-
-
-def _ends(resolver: Resolver, store: Store) -> bool:
+        return ()
+    new = resolver.pick(resolver.evaluate(store.value, store.scope), store.index)
+    constant = len(new) == 1 and isinstance(new[0].value, Const)
     later = resolver.attributes.execution(store.scope.frame).stores
-    return any(
+    ends = any(
         other.target.lineno > store.target.lineno
         and ast.dump(other.target) == ast.dump(store.target)
         and is_restored(other)
         for other in later
     )
+    return new if constant and ends else None
+
+
+def is_known(facts: Facts) -> bool:
+    """Return whether a store of the walk is among what is known."""
+    return any(isinstance(key, tuple) for key in facts)
+
+
+def held(value: Instance, name: str, facts: Facts, usual: Arms) -> Arms:
+    """Return what an attribute holds by the stores of a walk, else as usual."""
+    found = facts.get((value, name))
+    if not isinstance(found, Held):
+        return usual
+    rest = negate(any_of(*(arm.condition for arm in found.arms)))
+    return unite(found.arms, under(usual, rest))
+
+
+def changed(facts: Facts, changes: Changes, when: Condition) -> Facts:
+    """Return what is known after a change that happens under a condition."""
+    found = dict(facts)
+    for key, now in changes.items():
+        before = facts.get(key)
+        arms = unite(under(_arms(now), when), under(_arms(before), negate(when)))
+        found.pop(key, None)
+        if arms:
+            found[key] = Held(arms)
+    return found if found != facts else facts
+
+
+def maybe(before: Facts, after: Facts, when: Condition) -> Facts:
+    """Return what is known after code that only ran under a condition."""
+    changes = difference(before, after) if when is not TRUE else None
+    return changed(either(after, [(TRUE, before)]), changes, when) if changes else after
+
+
+def difference(before: Facts, after: Facts) -> Changes:
+    """Return what attributes hold after, where that is not what they held before."""
+    if before is after:
+        return {}
+    keys = dict.fromkeys(k for facts in (before, after) for k in facts if isinstance(k, tuple))
+    return {key: _held(after, key) for key in keys if before.get(key) != after.get(key)}
+
+
+def unchanged(before: Facts, changes: Changes) -> Changes:
+    """Return what takes some changes back."""
+    return {key: _held(before, key) for key in changes}
+
+
+def either(facts: Facts, ways: Sequence[tuple[Condition, Facts]]) -> Facts:
+    """Return what is known where one of several ways was taken, each with its condition."""
+    keys = dict.fromkeys(k for _, way in ways for k in way if isinstance(k, tuple))
+    found = dict(facts.items())
+    for key in facts:
+        if isinstance(key, tuple):
+            del found[key]
+    if not keys and len(found) == len(facts):
+        return facts
+    for key in keys:
+        same = len({way.get(key) for _, way in ways}) == 1
+        groups = [under(_arms(way.get(key)), TRUE if same else when) for when, way in ways]
+        if arms := unite(*groups):
+            found[key] = Held(arms)
+    return found
+
+
+def _held(facts: Facts, key: _Key) -> Held | None:
+    found = facts.get(key)
+    return found if isinstance(found, Held) else None
+
+
+def _arms(value: object) -> Arms:
+    return value.arms if isinstance(value, Held) else ()

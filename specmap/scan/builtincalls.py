@@ -1,0 +1,104 @@
+"""Calls of Python's own functions whose answer the source tells."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from specmap.scan.values import (
+    Arm,
+    Arms,
+    ClassRef,
+    External,
+    Frame,
+    Instance,
+    Scope,
+    Sequence,
+    Super,
+    Truth,
+    is_known,
+    only,
+    under,
+    unite,
+)
+
+if TYPE_CHECKING:
+    from specmap.scan.resolver import Resolver
+
+
+def _bool(resolver: Resolver, node: ast.Call, scope: Scope) -> Arms:
+    return only(Truth(resolver.truth(node.args[0], scope)))
+
+
+def _isinstance(resolver: Resolver, node: ast.Call, scope: Scope) -> Arms:
+    return only(Truth(resolver.comparisons.is_instance(node, scope)))
+
+
+def _getattr(resolver: Resolver, node: ast.Call, scope: Scope) -> Arms:
+    name = node.args[1] if len(node.args) > 1 else None
+    if not (isinstance(name, ast.Constant) and isinstance(name.value, str)):
+        return ()
+    attribute = ast.copy_location(ast.Attribute(node.args[0], name.value, ast.Load()), node)
+    default = resolver.evaluate(node.args[2], scope) if len(node.args) > 2 else ()
+    groups = []
+    lack: set[bool] = set()
+    for arm in resolver.evaluate(node.args[0], scope):
+        member = resolver.member(arm.value, attribute, scope)
+        if default and isinstance(arm.value, Instance):
+            lacks = not is_known(member)
+            member = default if lacks else member
+            lack |= {lacks} if arm.value.rule == "annotation" else set()
+        groups.append(under(member, arm.condition))
+    if len(lack) > 1:  # which of the declared classes it is decides, and nobody knows
+        return resolver.expressions.opaque(node, scope)
+    found = unite(*groups)
+    if not is_known(found) and is_known(default):
+        return default
+    return found if is_known(found) else ()
+
+
+def _type(resolver: Resolver, node: ast.Call, scope: Scope) -> Arms:
+    found = [
+        Arm(ClassRef(arm.value.cls), arm.condition)
+        for arm in resolver.evaluate(node.args[0], scope)
+        if isinstance(arm.value, Instance)
+    ]
+    return tuple(found)
+
+
+def _super(resolver: Resolver, node: ast.Call, scope: Scope) -> Arms:
+    frame: Frame | None = scope.frame
+    while frame is not None and (frame.function is None or frame.function.owner is None):
+        frame = frame.closure.frame if frame.closure else None
+    if frame is None or frame.function is None or frame.function.owner is None:
+        return ()
+    owner = frame.function.owner
+    this = frame.self_value or resolver.any_instance(owner)
+    return only(Super(owner, this))
+
+
+def _enumerate(resolver: Resolver, node: ast.Call, scope: Scope) -> Arms:
+    element = resolver.pick(resolver.evaluate(node.args[0], scope), (None,))
+    return only(Sequence(None, only(Sequence((only(External("builtins.int()")), element)))))
+
+
+def _zip(resolver: Resolver, node: ast.Call, scope: Scope) -> Arms:
+    parts = tuple(resolver.pick(resolver.evaluate(a, scope), (None,)) for a in node.args)
+    return only(Sequence(None, only(Sequence(parts))))
+
+
+def _next(resolver: Resolver, node: ast.Call, scope: Scope) -> Arms:
+    return resolver.pick(resolver.evaluate(node.args[0], scope), (None,))
+
+
+BUILTINS: dict[str, Callable[[Resolver, ast.Call, Scope], Arms]] = {
+    "bool": _bool,
+    "isinstance": _isinstance,
+    "getattr": _getattr,
+    "type": _type,
+    "super": _super,
+    "enumerate": _enumerate,
+    "zip": _zip,
+    "next": _next,
+}

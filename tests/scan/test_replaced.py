@@ -1,0 +1,238 @@
+"""A runner in a wrapper, a decision in a decorator or a patch: asked through it, or doubted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from specmap.codemap.condition import AtomKind, Condition, atoms_of, render
+from tests.review_tree import RUNNER, edit, plant, scan
+
+RUNNERS = "sglang/srt/model_executor/model_runner.py"
+MADE = "            self.graph_runner = CudaGraphRunner(self)\n"
+LIMIT = "(forward_batch.batch_size <= 2)"
+USUAL = "(forward_batch.batch_size <= self.max_bs)"
+WRAPPERS = """
+
+class Timed:
+    def __init__(self, inner):
+        self.inner = inner
+
+    def can_run(self, forward_batch):
+        return forward_batch.batch_size <= 2 and self.inner.can_run(forward_batch)
+
+    def replay(self, forward_batch):
+        return self.inner.replay(forward_batch)
+
+    @classmethod
+    def around(cls, inner):
+        return cls(inner)
+
+
+class timed_handing_on:
+    def __init__(self, inner):
+        self.inner = inner
+
+    def __getattr__(self, name):
+        return getattr(self.inner, name)
+
+    def can_run(self, forward_batch):
+        return forward_batch.batch_size <= 2 and self.inner.can_run(forward_batch)
+
+
+class Limited(CudaGraphRunner):
+    def can_run(self, forward_batch):
+        return forward_batch.batch_size <= 2 and super().can_run(forward_batch)
+
+
+def timed(runner, check=True):
+    return Timed(runner) if check else runner
+
+
+def made(cls, runner):
+    return cls(runner)
+
+
+class ModelRunner:
+    def timed(self, runner):
+        return Timed(runner)
+"""
+
+
+WRAP = """
+    def wrap(self):
+        self.graph_runner = Timed(self.graph_runner)
+
+    def timed("""
+
+
+def verify(folder: Path) -> Condition:
+    """When verify of the EAGLE worker replays a graph."""
+    worker = next(w for w in scan(folder).workers if w.name == "EAGLEWorker")
+    return next(p.graph_when for p in worker.phases if p.name.value == "verify")
+
+
+def wrapped(folder: Path, then: str) -> Condition:
+    """When verify replays if the constructor goes on like this after it has made the runner."""
+    plant(folder)
+    lines = "".join(f"            {line}\n" for line in then.splitlines())
+    edit(folder, RUNNERS, (MADE, MADE + lines), ("\n\nclass ModelRunner:", WRAPPERS))
+    if "self.wrap()" in then:
+        edit(folder, RUNNERS, ("\n    def timed(", WRAP))
+    return verify(folder)
+
+
+TWICE = "self.graph_runner = Timed(self.graph_runner)\nself.graph_runner = Timed(self.graph_runner)"
+
+
+@pytest.mark.parametrize(
+    "then",
+    [
+        TWICE,
+        "self.graph_runner = Timed(self.graph_runner)",
+        "self.graph_runner = Timed(inner=self.graph_runner)",
+        "self.graph_runner = Timed(Timed(self.graph_runner))",
+        "self.graph_runner = timed_handing_on(self.graph_runner)",
+        "self.graph_runner = timed(self.graph_runner)",
+        "self.graph_runner = made(Timed, self.graph_runner)",
+        "self.graph_runner = self.timed(self.graph_runner)",
+        "self.graph_runner = Timed.around(self.graph_runner)",
+        "self.graph_runner = functools.partial(Timed, self.graph_runner)()",
+        "make = functools.partial(Timed, inner=self.graph_runner)\nself.graph_runner = make()",
+        "runner = self.graph_runner\nself.graph_runner = Timed(runner)",
+        "wrapper = Timed(self.graph_runner)\nself.graph_runner = wrapper",
+        "self.wrap()",
+        "self.graph_runner = Limited(self)",
+    ],
+)
+def test_a_runner_in_a_wrapper_is_asked_through_it(tmp_path: Path, then: str) -> None:
+    then = f"import functools\n{then}"
+    found = render(wrapped(tmp_path / "t", then))
+    assert found == f"not server_args.disable_cuda_graph and {LIMIT} and {USUAL}"
+
+
+@pytest.mark.parametrize(
+    "then",
+    [
+        "if server_args.check:\n    self.graph_runner = Timed(self.graph_runner)",
+        "if server_args.check:\n    self.wrap()",
+        "self.graph_runner = timed(self.graph_runner, server_args.check)",
+        "self.graph_runner = Timed(self.graph_runner) if server_args.check else self.graph_runner",
+    ],
+)
+def test_a_wrapper_that_a_test_puts_on(tmp_path: Path, then: str) -> None:
+    found = render(wrapped(tmp_path / "t", then))
+    assert LIMIT in found and "server_args.check" in found
+    plain = found.replace(f"({LIMIT} or not server_args.check)", "LIMITED")
+    plain = plain.replace(f"(not server_args.check or {LIMIT})", "LIMITED")
+    assert sorted(plain.split(" and ")) == sorted(
+        ["not server_args.disable_cuda_graph", USUAL, "LIMITED"]
+    )
+
+
+def doubted(condition: Condition) -> set[str]:
+    """The terms of a condition that nobody can tell."""
+    return {a.text for a in atoms_of(condition) if a.kind is AtomKind.UNKNOWN}
+
+
+@pytest.mark.parametrize(
+    ("then", "named"),
+    [
+        ("self.graph_runner = fancy(self.graph_runner)", "fancy(self.graph_runner)"),
+        ("import fancy\nself.graph_runner = fancy.Of(self.graph_runner)", "fancy.Of"),
+        ("self.graph_runner.can_run = fancy", "can_run"),
+        ("CudaGraphRunner.can_run = fancy", "can_run"),
+    ],
+)
+def test_what_is_made_of_a_runner_is_not_known(tmp_path: Path, then: str, named: str) -> None:
+    found = wrapped(tmp_path / "t", then)
+    assert any(named in text for text in doubted(found)) or named in render(found)
+    assert render(found) != f"not server_args.disable_cuda_graph and {USUAL}"
+
+
+def test_a_wrapper_from_outside_has_no_known_place_in_the_order(tmp_path: Path) -> None:
+    folder = plant(tmp_path / "t")
+    edit(folder, RUNNERS, ("\n\nclass ModelRunner:", WRAPPERS))
+    runner = "target_worker.model_runner.graph_runner"
+    store = f"        {runner} = Timed({runner})\n        self.init_cuda_graphs()\n"
+    worker = "sglang/srt/speculative/eagle_worker.py"
+    imported = "from sglang.srt.model_executor.model_runner import Timed\n\n\nclass EAGLEWorker("
+    edit(folder, worker, ("        self.init_cuda_graphs()\n", store))
+    edit(folder, worker, ("\n\nclass EAGLEWorker(", imported))
+    found = verify(folder)
+    assert LIMIT in render(found)
+    assert any(text.endswith("has run") for text in doubted(found))
+
+
+MODULE = "\n\nclass CudaGraphRunner:"
+HELPERS = """
+import fancy
+
+
+def never(self, forward_batch):
+    return False
+
+
+def same(function):
+    return function
+
+
+def two(function):
+    def inner(self, forward_batch):
+        return forward_batch.batch_size <= 2 and function(self, forward_batch)
+
+    return inner
+
+
+def limited(limit):
+    return two
+
+
+class CudaGraphRunner:"""
+
+
+@pytest.mark.parametrize(
+    ("decorator", "expected"),
+    [
+        ("same", USUAL),
+        ("torch.no_grad()", USUAL),
+        ("two", f"{LIMIT} and {USUAL}"),
+        ("limited(2)", f"{LIMIT} and {USUAL}"),
+        ("fancy.limited(2)", "self.graph_runner.can_run(forward_batch)"),
+    ],
+)
+def test_a_decorator_on_the_decision(tmp_path: Path, decorator: str, expected: str) -> None:
+    folder = plant(tmp_path / "t")
+    edit(folder, RUNNER, (MODULE, HELPERS))
+    edit(folder, RUNNER, ("    def can_run(", f"    @{decorator}\n    def can_run("))
+    assert render(verify(folder)) == f"not server_args.disable_cuda_graph and {expected}"
+
+
+PATCHED = "CudaGraphRunner.can_run = never\n"
+FUNCTION = f"def apply():\n    {PATCHED}"
+DOUBT = "not server_args.disable_cuda_graph and self.graph_runner.can_run(forward_batch)"
+
+
+@pytest.mark.parametrize(
+    ("patch", "expected"),
+    [
+        (PATCHED, "never"),
+        ("CudaGraphRunner.can_run = lambda self, forward_batch: False\n", "never"),
+        ("setattr(CudaGraphRunner, 'can_run', never)\n", "never"),
+        (f"{FUNCTION}\n\napply()\n", "never"),
+        (FUNCTION, DOUBT),
+        (f"def apply():\n    if fancy:\n        {PATCHED}\n\napply()\n", DOUBT),
+        (f"if fancy:\n    {PATCHED}", DOUBT),
+        ("for cls in (CudaGraphRunner,):\n    cls.can_run = never\n", DOUBT),
+        ("def apply(cls):\n    cls.can_run = never\n\n\napply(CudaGraphRunner)\n", DOUBT),
+        ("CudaGraphRunner.can_run = fancy.wrapped(CudaGraphRunner)\n", DOUBT),
+        ("CudaGraphRunner.other = never\n", f"not server_args.disable_cuda_graph and {USUAL}"),
+    ],
+)
+def test_a_patch_of_the_decision(tmp_path: Path, patch: str, expected: str) -> None:
+    folder = plant(tmp_path / "t")
+    edit(folder, RUNNER, (MODULE, HELPERS))
+    file = folder / RUNNER
+    file.write_text(f"{file.read_text('utf-8')}\n\n{patch}", "utf-8")
+    assert render(verify(folder)) == expected
