@@ -23,7 +23,7 @@ from specmap.codemap.condition import (
 )
 from specmap.codemap.graph import Factory
 from specmap.codemap.source import Span
-from specmap.scan.guards import Bound, Path
+from specmap.scan.guards import Bound, Path, Store
 from specmap.scan.module import ClassInfo, FunctionInfo, last_name
 from specmap.scan.registry import registered
 from specmap.scan.resolver import Resolver
@@ -129,23 +129,29 @@ class WorkerFinder:
                 if arm.condition not in driven.conditions:
                     driven.conditions.append(arm.condition)
                 driven.sites.append(site)
-        found = found or self._registered()
+        for cls, driven in self._registered(bool(found)).items():
+            found.setdefault(cls, driven)
         for cls, driven in found.items():
             self._resolver.stands_for(cls, driven.instance)
         return sorted(found.values(), key=lambda d: d.instance.cls.id)
 
-    def _registered(self) -> dict[ClassInfo, Driven]:
+    def _registered(self, others: bool) -> dict[ClassInfo, Driven]:
         """The workers of a registry, which the scheduler asks for by the algorithm's name.
 
         The scheduler's call still shows what it passes: a class of the speculative folder
-        with an entry whose constructor takes the target worker by that name can be meant.
+        with an entry whose constructor takes the target worker by that name can be meant. If
+        the scheduler itself makes ``others``, only what is registered under a name is.
         """
         found: dict[ClassInfo, Driven] = {}
         chosen = registered(self._resolver)
+        if others and not chosen:
+            return found
         modules = self._resolver.tree.modules_under(self._resolver.vocabulary.speculative)
         for scheduler in self.schedulers:
             for origin, names in self._builds(scheduler):
                 for cls in (cls for module in modules for cls in module.classes.values()):
+                    if others and cls not in chosen:
+                        continue
                     driven = self._candidate(cls, names, scheduler, origin)
                     if driven is not None:
                         when = chosen.get(cls, [_UNKNOWN_NAME])
@@ -164,10 +170,15 @@ class WorkerFinder:
             for attribute in sorted(cls.stores):
                 for kept in self._resolver.attributes.stores(scheduler, attribute):
                     store = kept.store
-                    if isinstance(store.value, ast.Call):
+                    if isinstance(store.value, ast.Call) and not self._makes(store):
                         names = self._worker_arguments(store.value, store.scope)
                         if names:
                             yield Origin(store.value, store.scope), names
+
+    def _makes(self, store: Store) -> bool:
+        """Whether what a call keeps is an object of a known class."""
+        arms = self._resolver.evaluate(store.value, store.scope)
+        return any(isinstance(arm.value, Instance) for arm in arms)
 
     def _worker_arguments(self, call: ast.Call, scope: Scope) -> set[str]:
         names: set[str] = set()

@@ -64,3 +64,31 @@ def test_a_worker_is_selected_by_the_names_that_it_is_registered_under(tmp_path:
         "EAGLEWorker": f"{speculative} and (({name} == 'EAGLE') or ({name} == 'EAGLE3'))",
         "NGRAMWorker": f"({name} == 'NGRAM') and {speculative}",
     }
+
+
+def test_a_worker_that_the_scheduler_makes_itself_stands_beside_the_registered(
+    tmp_path: Path,
+) -> None:
+    folder = plant(tmp_path / "tree")
+    head = "def create_worker(self, server_args):\n"
+    edit(folder, SPEC_INFO, (CHOICE, REGISTRY), (head, "def create_worker(self, **keywords):\n"))
+    own = """            if server_args.two_layers:
+                self.draft_worker = TwoLayerWorker(server_args, target_worker=self.tp_worker)
+            else:
+    """
+    asked = own + ASKED.replace("\n", "\n    ").rstrip(" ")
+    imported = "from sglang.srt.speculative.two_layer_worker import TwoLayerWorker\n"
+    file = folder / SCHEDULER
+    edit(folder, SCHEDULER, (MADE, asked))
+    file.write_text(imported + file.read_text("utf-8"), "utf-8")
+    worker = "from sglang.srt.speculative.eagle_worker import EAGLEWorker\n\n\n"
+    worker += "class TwoLayerWorker(EAGLEWorker):\n    pass\n"
+    (folder / "sglang/srt/speculative/two_layer_worker.py").write_text(worker, "utf-8")
+    found = {w.name: render(w.selected_when) for w in scan(folder).workers}
+    assert sorted(found) == ["EAGLEWorker", "NGRAMWorker", "TwoLayerWorker"]
+    other = "not server_args.two_layers"
+    assert {name: other in text for name, text in found.items()} == {
+        "EAGLEWorker": True,
+        "NGRAMWorker": True,
+        "TwoLayerWorker": False,
+    }
