@@ -22,8 +22,16 @@ from specmap.scan.stored import (
     set_later,
     swapped,
     unseen,
+    without_own,
 )
-from specmap.scan.storeorder import StoreOrder, is_renewal, is_restored, stored_before
+from specmap.scan.storeorder import (
+    StoreOrder,
+    has_run,
+    is_passing,
+    is_renewal,
+    is_restored,
+    stored_before,
+)
 from specmap.scan.values import (
     NONE,
     Arms,
@@ -191,16 +199,21 @@ class Attributes:
         items: list[Arms] = []
         entries: list[tuple[object, Arms]] = []
         runs = name in self._resolver.runner_names
-        # What only swaps or renews comes last: it adds to what the other stores hold.
         stores = self._order.in_force(instance, stores)
+        if runs:
+            stores = self._order.as_run(instance, stores)
+        # What only swaps or renews comes last: it adds to what the other stores hold.
         stores = sorted(stores, key=lambda found: (is_swap(found), only_renews(found, stores)))
         if not any(found.function.name in CONSTRUCTORS for found in stores):
             whole += [(None, self._resolver.members.initial(instance, name))] if stores else []
         for found in stores:
             store = found.store
-            condition = self._resolver.condition(store.path)
+            path = without_own(store) if runs else store.path
+            condition = self._resolver.condition(path)
             if condition == FALSE or is_restored(store):
                 continue
+            if runs and is_passing(store, self.execution(store.scope.frame).stores):
+                continue  # walks follow it
             arms = under(self._stored(store), condition)
             if found.outside:
                 arms = under(arms, self._switched(found.function))
@@ -209,9 +222,10 @@ class Attributes:
             elif is_swap(found):
                 arms = swapped(arms, [group for _, group in whole])
             if not store.item:
-                left = overwritten(whole, found, condition, runs)
-                if runs and is_renewal(found):
-                    left, arms = self._renewed(instance, found, whole, arms)
+                if runs:
+                    left, arms = self._in_order(instance, found, condition, whole, arms)
+                else:
+                    left = overwritten(whole, found, condition)
                 whole = [*left, (found, arms)]
                 continue
             items.append(arms)
@@ -220,29 +234,27 @@ class Attributes:
         base = set_later(self._joined(name, whole))
         return base if not items else filled(base, unite(*items), entries)
 
-    def _renewed(
-        self,
-        instance: Instance,
-        found: FoundStore,
-        whole: Groups,
-        arms: Arms,
+    def _in_order(
+        self, instance: Instance, found: FoundStore, ran: Condition, whole: Groups, arms: Arms
     ) -> tuple[Groups, Arms]:
-        """A runner made of the one before is in its place once its store has run."""
-        condition = self._resolver.condition(found.store.path)
-        if not any(isinstance(arm.value, Instance) or arm.value == NONE for arm in arms):
+        """Return what a store to a runner's attribute leaves of the others, and what it adds."""
+        renews = is_renewal(found)
+        if renews and not any(isinstance(a.value, Instance) or a.value == NONE for a in arms):
             # Nobody knows what was made of it: maybe something that asks it, and no more.
             module = found.function.module
             text = f"{module.text(found.store.value)} asks nothing else"
             doubt = leaf(text, AtomKind.UNKNOWN, module.span(found.store.value))
-            arms = under(unite(*(group for _, group in whole)), all_of(condition, doubt))
+            arms = under(unite(*(group for _, group in whole)), all_of(ran, doubt))
         left: Groups = []
         for other, group in whole:
-            ran = condition
-            if other is not None and other.function is not found.function:
-                after = self._order.after(instance, found, other)
-                ran = all_of(condition, after)
-                arms = under(arms, after) if self._resolver.is_runner(group) else arms
-            left.append((other, under(group, negate(ran))))
+            after = self._order.after(instance, found, other) if other else None
+            if after is None and renews and self._resolver.is_runner(group):
+                after = has_run(found)
+            if after is None:
+                left.append((other, group))
+                continue
+            left.append((other, under(group, negate(all_of(ran, after)))))
+            arms = under(arms, after)
         return left, arms
 
     def _switched(self, function: FunctionInfo) -> Condition:

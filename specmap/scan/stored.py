@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from specmap.codemap.condition import TRUE, AtomKind, Condition, any_of, negate
 from specmap.scan.bodies import same_place
-from specmap.scan.guards import Store
+from specmap.scan.guards import Exit, Path, Store, Test, Unseen
 from specmap.scan.module import FunctionInfo
+from specmap.scan.nodes import nodes_in
 from specmap.scan.storeorder import is_renewal
 from specmap.scan.values import (
     NONE,
@@ -43,17 +44,27 @@ class FoundStore:
 Groups = list[tuple[FoundStore | None, Arms]]
 
 
-def overwritten(
-    groups: Groups,
-    found: FoundStore,
-    condition: Condition,
-    whatever: bool,
-) -> Groups:
+def without_own(store: Store) -> Path:
+    """Return the path of a store without what it asks of the attribute that it stores.
+
+    ``if self.x is None: self.x = ...``: sooner or later it is.
+    """
+    return tuple(item for item in store.path if not _asks(item, store.target))
+
+
+def _asks(item: Test | Exit | Unseen, target: ast.Attribute) -> bool:
+    if isinstance(item, Exit):
+        return any(_asks(inner, target) for inner in item.path)
+    reads = (node for node in nodes_in(item.node) if isinstance(node, ast.Attribute))
+    return isinstance(item, Test) and any(same_place(read, target) for read in reads)
+
+
+def overwritten(groups: Groups, found: FoundStore, condition: Condition) -> Groups:
     """What earlier stores of the same method leave, where a later one has run."""
     left = negate(condition)
     return [
         (other, under(arms, left))
-        if other and other.function is found.function and (whatever or is_plain(arms))
+        if other and other.function is found.function and is_plain(arms)
         else (other, arms)
         for other, arms in groups
     ]

@@ -10,7 +10,7 @@ from specmap.codemap.condition import FALSE, TRUE, AtomKind, Condition, all_of, 
 from specmap.scan.bodies import same_place
 from specmap.scan.guards import Bound, Store
 from specmap.scan.truths import is_test
-from specmap.scan.values import Arms, Const, Instance, only
+from specmap.scan.values import Arms, Const, Instance, Scope, only
 
 if TYPE_CHECKING:
     from specmap.scan.module import FunctionInfo
@@ -59,18 +59,26 @@ class StoreOrder:
             scope.frame.function is init and call.lineno < line for call, scope, _ in sites
         )
 
-    def after(self, instance: Instance, found: FoundStore, other: FoundStore) -> Condition:
-        """Return when a store has run after that of another method.
+    def as_run(self, instance: Instance, stores: list[FoundStore]) -> list[FoundStore]:
+        """Return stores in the order in which they run, as far as that is known."""
+        ordered: list[FoundStore] = []
+        for found in stores:
+            before = [self.after(instance, found, other) == FALSE for other in ordered]
+            ordered.insert(before.index(True) if True in before else len(ordered), found)
+        return ordered
+
+    def after(self, instance: Instance, found: FoundStore, other: FoundStore) -> Condition | None:
+        """Return when a store runs after another: never, always, or under the tests of calls.
 
         Calls tell, from the places where both methods are run, each from one place only.
         """
+        if found.function is other.function:
+            return TRUE if _line(found.store) >= _line(other.store) else FALSE
         theirs = {function: line for function, line, _ in self._callers(instance, other)}
         for function, line, condition in self._callers(instance, found):
             if function in theirs:
                 return condition if line > theirs[function] else FALSE
-        store, module = found.store, found.function.module
-        text = f"{module.text(store.target)} = {module.text(store.value)}"
-        return leaf(f"{text} has run", AtomKind.UNKNOWN, module.span(store.target))
+        return None
 
     def _callers(
         self, instance: Instance, found: FoundStore
@@ -176,6 +184,13 @@ def stored_before(
     return None
 
 
+def has_run(found: FoundStore) -> Condition:
+    """Return the doubt whether a store has run."""
+    store, module = found.store, found.function.module
+    text = f"{module.text(store.target)} = {module.text(store.value)} has run"
+    return leaf(text, AtomKind.UNKNOWN, module.span(store.target))
+
+
 def is_renewal(found: FoundStore) -> bool:
     """Return whether a store is ``x.a = f(x.a)``."""
     target = found.store.target
@@ -183,21 +198,37 @@ def is_renewal(found: FoundStore) -> bool:
     return any(renewal.target is target for renewal in renewals)
 
 
-def is_restored(store: Store) -> bool:
-    """Return whether a store gives an attribute back what a local name saved of it before."""
+def saved_in(store: Store) -> Scope | None:
+    """Return where a local name saved what a store gives back to the attribute, if it does."""
     node, index, scope = store.value, store.index, store.scope
     while isinstance(node, ast.Name) and isinstance(bound := scope.env.get(node.id), Bound):
         node, index, scope = bound.node, (*bound.index, *index), bound.scope
     while index and isinstance(node, ast.Tuple) and index[0] is not None:
         if index[0] >= len(node.elts):
-            return False
+            return None
         node, index = node.elts[index[0]], index[1:]
-    return (
+    restores = (
         node is not store.value
         and not index
         and isinstance(node, ast.Attribute)
         and node.attr == store.target.attr
         and same_place(node.value, store.target.value)
+    )
+    return scope if restores else None
+
+
+def is_restored(store: Store) -> bool:
+    """Return whether a store gives an attribute back what a local name saved of it before."""
+    return saved_in(store) is not None
+
+
+def is_passing(store: Store, stores: Sequence[Store]) -> bool:
+    """Return whether a later one of a function's stores gives the attribute back."""
+    return any(
+        other.target.lineno > store.target.lineno
+        and same_place(other.target, store.target)
+        and is_restored(other)
+        for other in stores
     )
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from specmap.codemap.condition import TRUE, AtomKind, Condition, any_of, leaf, negate
 from specmap.scan.guards import Store
-from specmap.scan.storeorder import is_restored
+from specmap.scan.storeorder import is_passing, is_restored, saved_in
 from specmap.scan.values import (
     Arms,
     Const,
@@ -60,6 +60,9 @@ def _taken(resolver: Resolver, store: Store, instance: Instance) -> Arms | None:
     """Return what a store puts in place of what the class gives; None = not to be followed."""
     if store.target.attr not in resolver.runner_names:
         return _for_a_while(resolver, store)
+    saved = saved_in(store)
+    if saved is not None:
+        return _arms(saved.facts.get((instance, store.target.attr)))
     usual = resolver.members.named(instance, store.target.attr)
     held = {arm.value.cls for arm in usual if isinstance(arm.value, Instance)}
     new = resolver.pick(resolver.evaluate(store.value, store.scope), store.index)
@@ -77,13 +80,7 @@ def _for_a_while(resolver: Resolver, store: Store) -> Arms | None:
         return ()
     new = resolver.pick(resolver.evaluate(store.value, store.scope), store.index)
     constant = len(new) == 1 and isinstance(new[0].value, Const)
-    later = resolver.attributes.execution(store.scope.frame).stores
-    ends = any(
-        other.target.lineno > store.target.lineno
-        and ast.dump(other.target) == ast.dump(store.target)
-        and is_restored(other)
-        for other in later
-    )
+    ends = is_passing(store, resolver.attributes.execution(store.scope.frame).stores)
     return new if constant and ends else None
 
 

@@ -141,3 +141,76 @@ def test_a_runner_that_the_worker_asks_the_model_runner_for(
     ways = {render(arm.condition) for arm in extend.arms if arm.kind == "piecewise"}
     assert bool(ways) == bool(when)
     assert all(when in way for way in ways)
+
+
+DROPS = "    def drop(self):\n        self.cuda_graph_runner = None\n\n    def forward_batch_gen"
+DROPS_IF = DROPS.replace(
+    "        self.cuda",
+    "        if self.speculative_num_steps > 4:\n            self.cuda",
+)
+GOES_ON = SET_UP + "        self.drop()\n"
+TESTED = SET_UP + "        if self.speculative_num_steps > 4:\n            self.drop()\n"
+ANEW = "    def init_cuda_graphs(self):\n        super().init_cuda_graphs()\n"
+AFTER = f"{ANEW}        self.cuda_graph_runner = None\n\n    def forward_batch_gen"
+BEFORE = AFTER.replace(
+    "        super().init_cuda_graphs()\n        self.cuda_graph_runner = None\n",
+    "        self.cuda_graph_runner = None\n        super().init_cuda_graphs()\n",
+)
+
+
+@pytest.mark.parametrize(
+    ("set_up", "methods", "left"),
+    [
+        (GOES_ON, DROPS, "never"),
+        (GOES_ON, DROPS_IF, "steps"),
+        (TESTED, DROPS, "steps"),
+        ("        self.drop()\n" + SET_UP, DROPS, "same"),
+        (SET_UP, DROPS, "same"),
+        (SET_UP, AFTER, "never"),
+        (SET_UP, BEFORE, "same"),
+    ],
+)
+def test_a_runner_that_a_later_method_of_the_constructor_drops(
+    tmp_path: Path, set_up: str, methods: str, left: str
+) -> None:
+    folder = plant(tmp_path / "t")
+    before = graphs(folder)
+    edit(folder, WORKER, (SET_UP, set_up), ("    def forward_batch_gen", methods))
+    after = graphs(folder)
+    draft, usual = after.pop("draft"), before.pop("draft")
+    steps = f"not (server_args.speculative_num_steps > 4) and {usual}"
+    assert draft == {"never": "never", "steps": steps, "same": usual}[left]
+    assert after == before
+
+
+ENSURE = """
+    def ensure(self):
+        if self.cuda_graph_runner is not None:
+            return
+        if self.server_args.disable_cuda_graph:
+            return
+        self.cuda_graph_runner = EAGLEDraftCudaGraphRunner(self)
+
+    def forward_batch_gen"""
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_a_runner_that_is_made_when_it_is_needed(tmp_path: Path, early: bool) -> None:
+    """That it is not there yet is the test of its own store, and no reason against it."""
+    folder = plant(tmp_path / "t")
+    usual = graphs(folder)["draft"]
+    none = "        self.cuda_graph_runner = None\n"
+    ensure = ENSURE
+    if not early:
+        ensure = ensure.replace("is not None:\n            return", "is None:\n            pass")
+    graphs_module = "from sglang.srt.speculative.eagle_draft_cuda_graph_runner import (\n"
+    graphs_module += "    EAGLEDraftCudaGraphRunner,\n)\n\n\nclass EAGLEWorker("
+    edit(
+        folder,
+        WORKER,
+        (SET_UP, none),
+        ("\n    def forward_batch_gen", ensure),
+        ("\n\nclass EAGLEWorker(", graphs_module),
+        ("        draft_tokens = self", "        self.ensure()\n        draft_tokens = self"),
+    )
+    assert graphs(folder)["draft"] == usual != "never"
