@@ -349,11 +349,11 @@ class Resolver:
         return last_name(node) in self.vocabulary.device_names and not isinstance(node, ast.Call)
 
     def device_key(self, node: ast.expr, scope: Scope) -> object:
-        """Return a constant key; a table indexed by device is indexed by the platform."""
+        """Return a constant key; a table indexed by device is indexed by the platform's."""
         if isinstance(node, ast.Constant):
             return node.value
         if self._is_device(node):
-            return self.platform
+            return self.vocabulary.device_type(self.platform)
         found = self.evaluate(node, scope) if isinstance(node, ast.Name | ast.Attribute) else ()
         if len(found) == 1 and isinstance(found[0].value, Const):
             return found[0].value.value
@@ -366,7 +366,7 @@ class Resolver:
             and isinstance(right.value, str)
             and self._is_device(left)
         ):
-            return right.value == self.platform
+            return right.value == self.vocabulary.device_type(self.platform)
         return None
 
     def classes(self, node: ast.expr, scope: Scope) -> set[ClassInfo] | None:

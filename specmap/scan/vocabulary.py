@@ -129,6 +129,7 @@ class Vocabulary:
     settings: tuple[str, ...]
     settings_names: Mapping[str, str]
     device_names: frozenset[str]
+    device_types: Mapping[str, str]
     plugins: frozenset[str]
     same: Mapping[str, str]
     follows: Mapping[str, str]
@@ -141,6 +142,10 @@ class Vocabulary:
     hazards: Mapping[str, tuple[str, ...]]
     launch_words: LaunchWords
     arguments: ArgumentNames
+
+    def device_type(self, platform: str) -> str:
+        """Return PyTorch's name of the platform's device (``torch.device(...).type``)."""
+        return self.device_types.get(platform, platform)
 
 
 def load_vocabulary(path: Path | None = None) -> Vocabulary:
@@ -195,6 +200,7 @@ def _build(data: dict[str, dict[str, list[str]]]) -> Vocabulary:
         settings=tuple(data["settings"]["modules"]),
         settings_names=dict(pair.split("=", 1) for pair in data["settings"]["names"]),
         device_names=frozenset(data["device"]["names"]),
+        device_types=_pairs(data["device"]["types"]),
         plugins=frozenset(data["plugins"]["roots"]),
         same=dict(pair.split(" := ", 1) for pair in data["atoms"]["same"]),
         follows=dict(pair.split(" := ", 1) for pair in data["atoms"]["follows"]),

@@ -137,11 +137,12 @@ def test_no_call_ends_at_an_abstract_method(release: str, abstract: str) -> None
 
 
 def test_other_platforms_reach_their_own_runner() -> None:
-    """model_runner.py:2149-2156 picks the runner's class by device."""
+    """model_runner.py:2149-2156 picks the runner's class by device; ROCm's is ``"cuda"``."""
     for platform, name, file in [
         ("cuda", "CudaGraphRunner", "cuda_graph_runner.py"),
         ("cpu", "CPUGraphRunner", "cpu_graph_runner.py"),
         ("npu", "NPUGraphRunner", "npu_graph_runner.py"),
+        ("hip", "CudaGraphRunner", "cuda_graph_runner.py"),
     ]:
         code_map = map_of("0.5.9", platform)
         sites = edges_at(code_map, MODEL_RUNNER, 2463, "ModelRunner._forward_raw")

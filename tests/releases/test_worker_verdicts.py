@@ -103,3 +103,8 @@ def test_verify_runs_in_no_other_mode(release: str) -> None:
         for one in worker.phases:
             if one.name.value == "verify" and one.arms:
                 assert one.forward_modes == ("TARGET_VERIFY",), worker.name
+
+
+def test_the_draft_on_rocm_0_5_9() -> None:
+    """``get_device`` says "cuda" on ROCm too (utils/common.py:2026): eagle_worker.py:242-256."""
+    assert verdicts(outcome("0.5.9", TRITON, sm=None, batch="bs=4", platform="hip")) == ALL_GRAPH

@@ -39,12 +39,14 @@ def inputs(
     gigabytes: int | None = 141,
     sm: int | None = 90,
     env: Mapping[str, str] | None = None,
+    platform: str = "cuda",
 ) -> Inputs:
     """Return a launch of Llama with the given settings on a Hopper card."""
     filled = {"model_path": "meta-llama/Llama-3.1-8B-Instruct", **values}
     if filled.get("speculative_algorithm") in ("EAGLE", "EAGLE3", "STANDALONE"):
         filled.setdefault("speculative_draft_model_path", "someone/draft")
     return Inputs(
+        platform=platform,
         values=filled,
         environment=dict(env or {}),
         gpu_memory_mib=None if gigabytes is None else MIB.get(gigabytes, gigabytes * 960),
@@ -55,11 +57,16 @@ def inputs(
 
 
 def judged(
-    release: str, evaluator: Evaluator, *, batch: str = "", concurrency: int | None = None
+    release: str,
+    evaluator: Evaluator,
+    *,
+    batch: str = "",
+    concurrency: int | None = None,
+    platform: str = "cuda",
 ) -> Outcome:
     """Return the outcome of an evaluated launch."""
     question = Question(batch=read_batch(batch, words()), concurrency=concurrency)
-    return judge(map_of(release), evaluator, words(), question)
+    return judge(map_of(release, platform), evaluator, words(), question)
 
 
 def outcome(
@@ -71,10 +78,12 @@ def outcome(
     gigabytes: int | None = 141,
     sm: int | None = 90,
     env: Mapping[str, str] | None = None,
+    platform: str = "cuda",
 ) -> Outcome:
     """Return the outcome of a launch of Llama."""
-    evaluator = evaluate(release, inputs(values, gigabytes=gigabytes, sm=sm, env=env))
-    return judged(release, evaluator, batch=batch, concurrency=concurrency)
+    given = inputs(values, gigabytes=gigabytes, sm=sm, env=env, platform=platform)
+    evaluator = evaluate(release, given)
+    return judged(release, evaluator, batch=batch, concurrency=concurrency, platform=platform)
 
 
 def posted(release: str, text: str) -> Outcome:

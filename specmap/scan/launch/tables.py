@@ -73,7 +73,7 @@ class Tables:
             "gpu_memory": lambda p, k: self._or_unknown(inputs.gpu_memory_mib, "GPU memory"),
             "sm": lambda p, k: self._or_unknown(inputs.sm, "GPU architecture (SM)"),
             "capability": lambda p, k: self._capability(),
-            "platform": lambda p, k: inputs.platform,
+            "device": lambda p, k: vocabulary.device_type(inputs.platform),
             "config": self._config,
             "draft_keeps": self._draft_keeps,
             "model_file": self._model_file,
