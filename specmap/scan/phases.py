@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from specmap.codemap.condition import (
     FALSE,
@@ -17,6 +17,7 @@ from specmap.codemap.condition import (
     simplify,
 )
 from specmap.codemap.graph import Arm, Phase, Sink
+from specmap.codemap.shortening import shorten
 from specmap.codemap.source import Span
 from specmap.codemap.verdict import PhaseName, SinkKind, Verdict
 from specmap.scan.guards import Exit, Path, Test
@@ -224,8 +225,8 @@ class Phases:
         arms = self._arms(found, pivot, sinks)
         if not arms:
             return self._not_run(name)
-        graph = simplify(any_of(*(a.condition for a in arms if a.kind is SinkKind.GRAPH)))
-        pieces = simplify(any_of(*(a.condition for a in arms if a.kind is SinkKind.PIECEWISE)))
+        graph = _ending(arms, SinkKind.GRAPH)
+        pieces = _ending(arms, SinkKind.PIECEWISE)
         holder = self._holder(found.hits[0], pivot)
         modes = dict.fromkeys(h.mode.name for h in found.hits if h.mode is not None)
         is_verify = name is PhaseName.VERIFY
@@ -267,7 +268,7 @@ class Phases:
                 condition = simplify(any_of(before.condition, condition))
             chain = tuple((hop.function.id, hop.node.lineno) for hop in hit.chain)
             merged[key] = Arm(sink.id, hit.kind, condition, before.chain if before else chain)
-        return tuple(merged.values())
+        return tuple(replace(arm, condition=shorten(arm.condition)) for arm in merged.values())
 
     def contradicts(self, condition: Condition) -> bool:
         """Whether a condition cannot hold where this worker runs."""
@@ -317,6 +318,10 @@ def _apart(first: Path, second: Path) -> bool:
 
 def _methods(resolver: Resolver, instance: Instance) -> list[str]:
     return [name for cls in resolver.types.mro(instance.cls) for name in cls.methods]
+
+
+def _ending(arms: tuple[Arm, ...], kind: SinkKind) -> Condition:
+    return shorten(simplify(any_of(*(arm.condition for arm in arms if arm.kind is kind))))
 
 
 def _verdict(graph: Condition, pieces: Condition) -> Verdict | None:
