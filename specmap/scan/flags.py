@@ -19,7 +19,7 @@ from specmap.scan.records import guards_of
 from specmap.scan.resolver import Resolver
 from specmap.scan.values import FunctionRef, Instance, Scope
 from specmap.scan.walk import Walk
-from specmap.scan.walked import Activation
+from specmap.scan.walked import Activation, Hop
 
 
 class Flags:
@@ -129,7 +129,7 @@ class Flags:
         end = max(span.end_line, module.span(place.value).end_line)
         span = Span(span.file, span.line, end)
         source = self._source_line(place, chain, status)
-        decides = not place.reported and self._is_tested(place, activation)
+        decides = not place.reported and _decides(place, met)
         return Flag(
             name=place.name,
             span=span,
@@ -240,12 +240,6 @@ class Flags:
                 guards += guards_of(hop.path, hop.function, hop.node)
         return guards + guards_of(path, met.function, at)
 
-    def _is_tested(self, place: FlagPlace, activation: Activation) -> bool:
-        """Whether the flag is read by a test of the function: then it chooses a path."""
-        if any(_reads(test, place.name) for test in activation.function.facts.tests):
-            return True
-        return isinstance(place.node, ast.Attribute)
-
     def _dropped(self, walk: Walk, met: Met) -> Iterator[Flag]:
         """Calls whose result carries a flag that the function never reads nor hands on."""
         activation = met.activation
@@ -279,6 +273,56 @@ def _targets(
             if isinstance(item, ast.Name | ast.Attribute):
                 part = value.elts[index] if same and isinstance(value, ast.Tuple) else value
                 yield last_name(item), item, part, None if same else index
+
+
+def _decides(place: FlagPlace, met: Met) -> bool:
+    """Whether a test reads the flag later, in its function or where that hands it back to."""
+    if isinstance(place.node, ast.Attribute):
+        return True
+    name, node, function = place.name, place.node, met.function
+    for hop in reversed(met.chain):
+        if _is_tested_after(function, name, node):
+            return True
+        given = _given(hop, _handed_back(function, name))
+        if given is None:
+            return False
+        name, node, function = given, hop.node, hop.function
+    return _is_tested_after(function, name, node)
+
+
+def _is_tested_after(function: FunctionInfo, name: str, node: ast.AST) -> bool:
+    line = getattr(node, "lineno", 0)
+    loops = [n for n in nodes_in(function.node) if isinstance(n, ast.For | ast.While)]
+    for test in function.facts.tests:
+        if _reads(test, name):
+            inside = (loop.lineno <= min(line, test.lineno) for loop in loops)
+            ends = (max(line, test.lineno) <= (loop.end_lineno or 0) for loop in loops)
+            if test.lineno > line or any(map(all, zip(inside, ends, strict=True))):
+                return True
+    return False
+
+
+def _handed_back(function: FunctionInfo, name: str) -> tuple[int, ...] | None:
+    """Where a function's result holds a local: ``()`` all of it, a place in a tuple, or not."""
+    for value in function.facts.returned:
+        items = value.elts if isinstance(value, ast.Tuple) else [value]
+        for index, item in enumerate(items):
+            if isinstance(item, ast.Name) and item.id == name:
+                return (index,) if isinstance(value, ast.Tuple) else ()
+    return None
+
+
+def _given(hop: Hop, index: tuple[int, ...] | None) -> str | None:
+    """The local that a caller gives a place of a call's result to."""
+    for assigned in hop.function.facts.assigns if index is not None else ():
+        for target in assigned.targets if assigned.value is hop.node else ():
+            item: ast.expr | None = target
+            for place in index or ():
+                items = target.elts if isinstance(target, ast.Tuple) else []
+                item = items[place] if place < len(items) else None
+            if isinstance(item, ast.Name):
+                return item.id
+    return None
 
 
 def _is_loaded(name: str, function: FunctionInfo) -> bool:

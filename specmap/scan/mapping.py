@@ -306,4 +306,6 @@ def _joined_flag(first: Flag, second: Flag) -> Flag:
     """One flag met in several walks: a real batch's phase wins over an idle one's."""
     best, other = (first, second) if first.phase != "idle" else (second, first)
     guards = tuple(dict.fromkeys((*best.guards, *other.guards)))
-    return replace(best, guards=guards, workers=tuple(sorted({*first.workers, *second.workers})))
+    workers = tuple(sorted({*first.workers, *second.workers}))
+    decides = first.decides or second.decides
+    return replace(best, guards=guards, workers=workers, decides=decides)

@@ -68,3 +68,58 @@ def test_a_constant_on_a_batch_without_a_pass_is_of_that_place_on_the_cycle(
     body = f"    def {method}(self, batch: ScheduleBatch):{CONSTANT}        return []\n\n"
     flag = named(without_pass(tmp_path / "tree", method, body), method, "can_run_dp_cuda_graph")
     assert flag.phase == method
+
+
+TESTED = """
+        if can_cuda_graph:
+            return self.cuda_graph_runner.replay(forward_batch)
+"""
+AGAIN = """
+    def prepare_again(self, batch, runner):
+        made, can_cuda_graph = self.prepare(batch, runner)
+        return made, can_cuda_graph
+
+    def draft("""
+
+
+@pytest.mark.parametrize("through", [False, True])
+@pytest.mark.parametrize("tested", [False, True])
+def test_a_flag_decides_where_a_caller_tests_what_it_is_given(
+    tmp_path: Path, through: bool, tested: bool
+) -> None:
+    body = (
+        PREPARE.strip("\n") + (TESTED if tested else "\n") + "        return [can_cuda_graph]\n\n"
+    )
+    if through:
+        body = body.replace("self.prepare(batch", "self.prepare_again(batch")
+        body = body.replace("\n    def draft(", AGAIN)
+    found = without_pass(tmp_path / "tree", "draft", body)
+    assert named(found, ".prepare", "can_cuda_graph").decides is tested
+
+
+TESTED_BEFORE = """
+        can_cuda_graph = self.cuda_graph_runner and self.cuda_graph_runner.can_run(forward_batch)
+        if can_cuda_graph:
+            return self.cuda_graph_runner.replay(forward_batch)
+        can_cuda_graph = False
+        return GenerationBatchResult(can_run_cuda_graph=can_cuda_graph)
+"""
+IN_A_LOOP = """
+        can_cuda_graph = self.cuda_graph_runner and self.cuda_graph_runner.can_run(forward_batch)
+        for step in range(self.speculative_num_steps):
+            if can_cuda_graph:
+                return self.cuda_graph_runner.replay(forward_batch)
+            can_cuda_graph = False
+        return []
+"""
+
+
+@pytest.mark.parametrize(("body", "decides"), [(TESTED_BEFORE, False), (IN_A_LOOP, True)])
+def test_a_flag_decides_only_what_is_tested_after_it(
+    tmp_path: Path, body: str, decides: bool
+) -> None:
+    head = "    def draft(self, batch: ScheduleBatch):\n"
+    made = f"        forward_batch = ForwardBatch.init_new(batch, {RUNNER})"
+    found = without_pass(tmp_path / "tree", "draft", f"{head}{made}{body}\n")
+    flags = [f for f in found.flags if f.holder.endswith(".draft") and f.value is False]
+    assert [f.decides for f in flags] == [decides]
