@@ -34,13 +34,11 @@ _DECIDES = "one caller decides by the flag, another drops it"
 _REPORTED = "assigned after the test of the same name, which it cannot decide"
 UNMET = {
     "0.5.3-tree": "UNKNOWN: a global dict that the runner fills says whether the model has MLA",
-    "0.5.3-ngram": "UNKNOWN: the request pool of an algorithm that writes no max_num_reqs",
     "0.5.10-flag-v2-draft": _DECIDES,
     "0.5.10-flag-runner-prefill": _REPORTED,
     "0.5.10-layers-v1": "UNKNOWN: the length of a list that a loop fills",
     "0.5.15-flag-draft": _DECIDES,
     "0.5.15-flag-runner-prefill": _REPORTED,
-    "0.5.15-no-padding": "UNKNOWN: the graphs that a backend holds",
     "0.5.16-off": _OPEN,
     "0.5.16-decode-off": _OPEN,
     "0.5.16-fa3": _OPEN,

@@ -50,8 +50,8 @@ def _pool_at(run: Interpreter, carriers: Carriers, words: LaunchWords, tokens: i
         try:
             passed = _passed(run, carriers, owner, runner, name.rpartition(".")[2])
             value = machine.invoke(call, [tokens, *passed], {})
-            if result != "return":
-                value = machine.attribute(carriers.settings(), result)
+            for part in words.pool_size if result == "pool" else ():
+                value = machine.attribute(runner if part == words.pool_size[0] else value, part)
         finally:
             machine.heap.take(depth)
         return value

@@ -74,19 +74,25 @@ class Methods:
         self.machine.spoil([box], reason)
         return self.machine.unknown(reason)
 
-    def _pure(self, value: object, name: str, positional: list[object], keywords: object) -> object:
+    def _pure(
+        self, value: object, name: str, positional: list[object], keywords: dict[str, object]
+    ) -> object:
         machine = self.machine
         receiver = machine.content(value) if isinstance(value, Box) else value
-        operands = [machine.content(p) if isinstance(p, Box) else p for p in positional]
+        given = [*positional, *keywords.values()]
+        operands = [machine.content(p) if isinstance(p, Box) else p for p in given]
         if name == "union" and not isinstance(receiver, Unknown):
             receiver = frozenset(receiver) if isinstance(receiver, tuple) else receiver
             operands = [tuple(o) if isinstance(o, range) else o for o in operands]
-        if not all(is_known(o) for o in (receiver, *operands)) or keywords:
-            if keywords or isinstance(receiver, tuple):
-                return machine.unknown(*reasons_of(receiver), *reasons_of(tuple(operands)))
-        return self._wrap(
-            machine.lift(lambda one, *rest: getattr(one, name)(*rest), receiver, *operands)
-        )
+        if not all(is_known(o) for o in (receiver, *operands)) and isinstance(receiver, tuple):
+            return machine.unknown(*reasons_of(receiver), *reasons_of(tuple(operands)))
+        plain = len(positional)
+
+        def called(one: object, *rest: object) -> object:
+            named = dict(zip(keywords, rest[plain:], strict=True))
+            return getattr(one, name)(*rest[:plain], **named)
+
+        return self._wrap(machine.lift(called, receiver, *operands))
 
     def _wrap(self, result: object) -> object:
         if isinstance(result, list):

@@ -63,6 +63,7 @@ BOTH_RAISE = GPU + "if gpu:\n    raise ValueError('x')\nelse:\n    raise TypeErr
     ("body", "error", "says"),
     [
         ("if self.b > 1:\n    raise ValueError(f'b is {self.b}')", "ValueError", "b is 2"),
+        ("raise ValueError('{0} is {value}'.format('b', value=self.b))", "ValueError", "b is 2"),
         ("assert self.a is not None, 'a is missing'", "AssertionError", "a is missing"),
         ("if self.a > 1:\n    self.b = 1", "TypeError", "NoneType"),
         ("x = {}\nself.a = x['k']", "KeyError", "k"),
@@ -72,7 +73,14 @@ BOTH_RAISE = GPU + "if gpu:\n    raise ValueError('x')\nelse:\n    raise TypeErr
             "x",
         ),
     ],
-    ids=["raise", "assert", "an error of Python", "a missing key", "both arms raise"],
+    ids=[
+        "raise",
+        "raise with a format",
+        "assert",
+        "an error of Python",
+        "a missing key",
+        "both arms raise",
+    ],
 )
 def test_a_raise_on_every_way_refuses(tmp_path: Path, body: str, error: str, says: str) -> None:
     facts = launch(tmp_path, body).facts()
