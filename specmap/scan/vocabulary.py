@@ -89,6 +89,7 @@ class LaunchWords:
     pool: Mapping[str, str]
     draft_marks: frozenset[str]
     capture: tuple[str, ...]
+    capture_width: str
     pool_size: tuple[str, ...]
     of_model: Mapping[str, str]
     built: Mapping[str, str]
@@ -278,6 +279,7 @@ def _launch_words(table: dict[str, list[str]]) -> LaunchWords:
         pool=_pairs(table["pool"]),
         draft_marks=frozenset(table["draft_marks"]),
         capture=tuple(table["capture"]),
+        capture_width=table["capture_width"][0],
         pool_size=tuple(table["pool_size"]),
         of_model=_pairs(table["of_model"]),
         built=_pairs(table["built"]),

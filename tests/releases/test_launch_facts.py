@@ -88,6 +88,24 @@ def test_a_capture_limit(release: str, name: str) -> None:
     assert launch(release, {**CHAIN, name: 2}).capture_sizes().value == (1, 2)
 
 
+@pytest.mark.parametrize("release", ["0.5.12", "0.5.14"])
+def test_experts_on_other_ranks_take_whole_groups_of_tokens(release: str) -> None:
+    """Without DP attention each size is a multiple of the 8 ranks: one token a request in drafts.
+
+    A target that verifies 4 tokens a request captures every even size.
+    """
+    name = "cuda_graph_max_bs" if release == "0.5.12" else "cuda_graph_max_bs_decode"
+    values = {**CHAIN, "tp_size": 8, "moe_a2a_backend": "deepep", "deepep_mode": "low_latency"}
+    assert launch(release, values).capture_sizes().value == (8, 16, 24, 32, 40, 48)
+    differ = launch(release, {**values, name: 12}).capture_sizes()
+    assert (differ.known, differ.reasons) == (
+        False,
+        ("one list of captured sizes for draft and target",),
+    )
+    stopped = launch(release, {**values, name: 4}).capture_stopped()
+    assert stopped is not None and stopped.certain and stopped.error == "AssertionError"
+
+
 @pytest.mark.parametrize(("release", "last"), [("0.5.9", 96), ("0.5.12", 100)])
 def test_a_limit_off_the_grid(release: str, last: int) -> None:
     """0.5.9 does not append a maximum that is not on its grid; 0.5.12 does."""

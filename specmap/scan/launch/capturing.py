@@ -92,26 +92,42 @@ def capture_sizes(run: Interpreter, carriers: Carriers, words: LaunchWords) -> o
 def _captured(
     run: Interpreter, carriers: Carriers, words: LaunchWords, pool: object
 ) -> tuple[int, ...] | Unknown:
-    machine = run.machine
+    """Return the list of a draft runner; the target's may hold more tokens a request."""
     for name in words.capture:
         function = carriers.dotted(name)
-        if not isinstance(function, Function):
-            continue
-        runner = Carrier("model_runner")
-        holder = runner
-        for part in words.pool_size[:-1]:
-            inner = Carrier(f"{holder.label}.{part}")
-            holder.slots[part] = inner
-            holder = inner
-        holder.slots[words.pool_size[-1]] = pool
-        depth = machine.heap.push()
-        try:
-            result = machine.invoke(function, [runner], {})
-            first = result[0] if isinstance(result, tuple) and result else result
-            content = machine.content(first) if isinstance(first, Box) else first
-        finally:
-            machine.heap.take(depth)
-        if isinstance(content, tuple) and all(isinstance(size, int) for size in content):
-            return tuple(size for size in content if isinstance(size, int))
-        return Unknown(reasons_of(content) or ("the list at capture",))
+        if isinstance(function, Function):
+            sizes = _listed(run, words, function, pool)
+            width = run.machine.attribute(carriers.settings(), words.capture_width)
+            if len(function.node.args.args) > 1 and isinstance(width, int):
+                wide = _listed(run, words, function, pool, width)
+                if _top(sizes) != _top(wide):
+                    return Unknown(("one list of captured sizes for draft and target",))
+            return sizes
     return Unknown(("the list at capture",))
+
+
+def _top(sizes: tuple[int, ...] | Unknown) -> int | None:
+    return None if isinstance(sizes, Unknown) else max(sizes, default=0)
+
+
+def _listed(
+    run: Interpreter, words: LaunchWords, function: Function, pool: object, *width: int
+) -> tuple[int, ...] | Unknown:
+    machine = run.machine
+    runner = Carrier("model_runner")
+    holder = runner
+    for part in words.pool_size[:-1]:
+        inner = Carrier(f"{holder.label}.{part}")
+        holder.slots[part] = inner
+        holder = inner
+    holder.slots[words.pool_size[-1]] = pool
+    depth = machine.heap.push()
+    try:
+        result = machine.invoke(function, [runner, *width], {})
+        first = result[0] if isinstance(result, tuple) and result else result
+        content = machine.content(first) if isinstance(first, Box) else first
+    finally:
+        machine.heap.take(depth)
+    if isinstance(content, tuple) and all(isinstance(size, int) for size in content):
+        return tuple(size for size in content if isinstance(size, int))
+    return Unknown(reasons_of(content) or ("the list at capture",))

@@ -97,6 +97,7 @@ class Carriers:
             scope.slots[model] = Lazy(self.model)
         unknown = Native("unknown", lambda p, k: Unknown((str(p[0]),)))
         scope.slots["unknown"] = unknown
+        scope.slots["tree"] = Native("tree", lambda p, k: self.dotted(str(p[0])))
         return self.run.machine.evaluate(self._derived[name], scope)
 
     def algorithm(self) -> object:
