@@ -23,7 +23,6 @@ _FORMATS = ("text", "json", "dot", "svg")
 _DRAWN = ("dot", "svg")
 _COMMAND = "specmap.command"
 _FAILED = 2
-_SPANS_EVERY = 8
 
 
 class _Trace(cli_options.Verbs):
@@ -63,9 +62,9 @@ _folder = click.argument("folder", metavar="DIR", type=click.Path(path_type=Path
 @click.option("--seconds", type=click.FloatRange(0, min_open=True), metavar="S",
               help="End after S seconds; with --live they count from the first cycle.")  # fmt: skip
 @click.option("--stop-after", is_flag=True, help="Then stop the server too, with SIGTERM.")
-@click.option("--spans", is_flag=True, help="Time phases on the GPU, too, in every 8th cycle.")
+@click.option("--spans", is_flag=True, help="Time phases on the GPU, too.")
 @click.option("--spans-every", type=click.IntRange(1), metavar="N",
-              help="Time them in every Nth cycle.")  # fmt: skip
+              help="Time them in every Nth cycle only.")  # fmt: skip
 @click.option("--syncs", is_flag=True, help="Record where the host waits for the GPU.")
 @click.option("--launches", is_flag=True, help="Count kernel and graph launches, by CUPTI.")
 @click.option("--windows", type=click.IntRange(2), default=None, metavar="N",

@@ -18,7 +18,7 @@ _FLAGS = (
     "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra",
     "-Wno-deprecated-declarations",
 )  # fmt: skip
-_SOURCES = ("ring.c", "wrapper.c", "carried.c", "launches.c")
+_SOURCES = ("ring.c", "wrapper.c", "carried.c", "launches.c", "spans.c")
 _TIMEOUT_S = 120
 
 

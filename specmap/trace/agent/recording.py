@@ -28,6 +28,7 @@ from .windows import Windows
 from .wrapplan import Plan
 
 if TYPE_CHECKING:
+    from .driverspans import DriverSpans
     from .launches import Launches
 
 _HEADER_EVERY_S = 10.0
@@ -48,9 +49,9 @@ class Recording:
         self.graphs = GraphHooks(plan.graph, self.ring)
         reasons = Reasons(self.ring, self.names, plan)
         reasons.armed = self.ring.recording
-        self._spans: Spans | None = None
+        self._spans: Spans | DriverSpans | None = None
         if settings.spans:
-            self._spans = Spans(self.ring, self._capturing, self._cycle, settings.spans)
+            self._spans = self._spans_of(settings.spans)
         self._syncs: Syncs | None = None
         if settings.syncs:
             self._syncs = Syncs(self.ring, self.names, plan.package, self._capturing)
@@ -59,7 +60,7 @@ class Recording:
             from .launches import Launches
 
             self._launches = Launches(self.ring, plan.graph.collectives)
-        layers: list[Layer] = [self._spans.layer] if self._spans is not None else []
+        layers: list[Layer] = self._spans.layers if self._spans is not None else []
         self.targets = Targets(plan, self.ring, reasons, layers)
         self.log: Log | None = None
         self._memory: Memory | None = None
@@ -97,7 +98,13 @@ class Recording:
         return int.from_bytes(self._memory.map[start : start + 8], "little")
 
     def _capturing(self) -> bool:
-        return self.graphs.capturing > 0
+        return self.ring.capturing > 0
+
+    def _spans_of(self, every: int) -> Spans | DriverSpans:
+        from .driverspans import driver_spans
+
+        found = driver_spans(self.ring, every)
+        return found or Spans(self.ring, self._capturing, self._cycle, every)
 
     @property
     def rank(self) -> str:
@@ -169,11 +176,10 @@ class Recording:
                 self._gpu = gpu()
                 self.identity.read_arguments()
                 self._dirty = True
-            if self._spans is not None:
-                self._spans.read()
+            more = self._spans is not None and self._spans.read()
             if self._windows is not None:
                 self._windows.cycle_done(self._cycle())
-            elif self._spans is None:
+            elif not more:
                 self.ring.hooks(None, None, self._seen)  # nothing more to do between cycles
         except Exception as error:
             self.ring.arm(False, False)
@@ -193,6 +199,8 @@ class Recording:
             assert self._memory is not None
             self.log = Log(self.settings.folder, self.identity.rank, self._memory, self.names)
             self.log.write_header(self.header(finished=False))  # tells where the ring lies
+        if self._spans is not None:
+            self._spans.check()
         for text in told():
             self.names.add("fault", text=text)
         self.log.drain()

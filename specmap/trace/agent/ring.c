@@ -2,6 +2,7 @@
 #include "ring.h"
 
 #include <stddef.h>
+#include <structmember.h>
 
 __thread char this_thread;
 
@@ -149,6 +150,7 @@ static void ring_dealloc(PyObject *object)
     PyObject_GC_UnTrack(object);
     ring_clear(object);
     Py_CLEAR(self->collective_names);
+    spans_free(self);
     if (self->words != NULL)
         PyBuffer_Release(&self->memory);
     Py_TYPE(object)->tp_free(object);
@@ -161,8 +163,16 @@ static PyMethodDef ring_methods[] = {
     {"hooks", ring_hooks, METH_VARARGS, NULL},
     {"put", (PyCFunction)(void (*)(void))ring_put, METH_FASTCALL, NULL},
     {"launches", ring_launches, METH_O, NULL},
+    {"spans", ring_spans, METH_VARARGS, NULL},
     {"wrap", ring_wrap, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
+};
+
+static PyMemberDef ring_members[] = {
+    {"capturing", T_INT, offsetof(Ring, capturing), 0, NULL},
+    {"span_fault", T_INT, offsetof(Ring, span_fault), READONLY, NULL},
+    {"spans_dropped", T_LONGLONG, offsetof(Ring, spans_dropped), READONLY, NULL},
+    {NULL, 0, 0, 0, NULL},
 };
 
 static PyTypeObject RingType = {
@@ -173,6 +183,7 @@ static PyTypeObject RingType = {
     .tp_traverse = ring_traverse,
     .tp_clear = ring_clear,
     .tp_dealloc = ring_dealloc,
+    .tp_members = ring_members,
     .tp_methods = ring_methods,
 };
 

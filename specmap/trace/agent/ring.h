@@ -20,7 +20,7 @@
 #error "the ring relies on the GIL"
 #endif
 
-enum { ENTER = 1, EXIT = 2, RAISE = 3, LAUNCHES = 16, COUNTING = 17 };
+enum { ENTER = 1, EXIT = 2, RAISE = 3, GPU_SPAN = 9, LAUNCHES = 16, COUNTING = 17 };
 enum { HEAD = 8, TAIL = 16, DROPPED = 24, FOREIGN = 25, CYCLES = 32 };
 enum { PAGE_BYTES = 4096, KNOWN = 4, COUNTS = 4 };
 
@@ -33,6 +33,8 @@ typedef struct {
     int32_t value;
     uint64_t object;
 } Record;
+
+typedef struct Spans Spans;
 
 typedef struct {
     PyObject_HEAD
@@ -47,6 +49,9 @@ typedef struct {
     PyObject *wake, *cycle_done, *seen;
     int graphs, kernels, collectives; /* launched since the last record */
     PyObject *collective_names;
+    Spans *spans;
+    int capturing, span_fault; /* graphs being captured; why there are no spans any more */
+    long long spans_dropped;
     Py_buffer memory;
 } Ring;
 
@@ -63,7 +68,7 @@ typedef struct {
     Ring *ring;
     uint32_t target;
     int16_t position;
-    char mark, entry, bound, has_keys;
+    char mark, entry, bound, has_keys, timed;
     uint8_t counts, next_known;
     uint64_t known[KNOWN];
     PyObject *keyword, *mode, *sizes, *keys;
@@ -88,6 +93,11 @@ void call_back(PyObject *callback, PyObject *argument);
 int woken(Ring *ring);
 void tell_launches(Ring *ring);
 PyObject *ring_launches(PyObject *object, PyObject *names);
+int span_begin(Ring *ring, uint32_t target);
+void span_end(Ring *ring, int place);
+void spans_read(Ring *ring);
+PyObject *ring_spans(PyObject *object, PyObject *args);
+void spans_free(Ring *ring);
 
 static inline void append(Ring *ring, uint32_t target, int kind, int mode, int size, int value,
                           uint64_t object)

@@ -40,10 +40,11 @@ class Ring(Protocol):
     ``arm(calls, entries)`` switches recording, entries apart, since they are recorded in
     disarmed windows too. ``wake`` is called once by the first call that finds the ring
     disarmed, ``cycle_done`` after every outermost entry, ``seen`` with each new object
-    on which an entry or a sink is called.
+    on which an entry or a sink is called. ``capturing`` counts the captures under way.
     """
 
     kind: str
+    capturing: int
 
     def attach(self, memory: mmap.mmap, records: int) -> None:
         """Write into this memory from now on."""
@@ -87,6 +88,7 @@ class PythonRing:
         self.cycle_done: Callable[[], None] | None = None
         self.seen: Callable[[Any], None] | None = None
         self._known: set[int] = set()
+        self.capturing = 0
         self.owner = self.depth = 0
         self.batch: Any = None
         self._map: mmap.mmap | None = None

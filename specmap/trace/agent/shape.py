@@ -18,7 +18,8 @@ class Shape:
 
     ``position`` and ``keyword``: the batch among the arguments (-1 and "" none); ``mode`` and
     ``sizes``: its attributes, not looked at again where a forward hands its own batch to another;
-    ``keys``: attributes of self that hold a replayed graph's size, of forwards only.
+    ``keys``: attributes of self that hold a replayed graph's size, of forwards only. ``timed``:
+    a phase, whose GPU time may be asked for.
     ``mark``: a record's kind; one such record stands for the call, not its start and end. It
     carries the object, or with ``counts``, places of integer arguments, the first as its size
     and the sum of the others as its value.
@@ -32,6 +33,7 @@ class Shape:
     mode: str = ""
     sizes: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
+    timed: bool = False
     mark: int = 0
     counts: tuple[tuple[int, str], ...] = ()
 
@@ -58,6 +60,7 @@ def shape_of(function: Callable[..., Any], target: Target, plan: Plan, bound: bo
         mode=plan.mode,
         sizes=plan.sizes,
         keys=plan.graph.size if bound and forwards else (),
+        timed="phase" in target.roles,
     )
 
 

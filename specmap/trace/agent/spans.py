@@ -1,4 +1,6 @@
-"""GPU time of phases from pairs of CUDA events, read a cycle late; never synchronises.
+"""GPU time of phases from pairs of torch's events, read a cycle late; never synchronises.
+
+For the ring in Python, and GPUs that are not CUDA's; driverspans.py is for all others.
 
 An event costs about 3 us to record and 0.5 us to ask. With the Python around them three spans
 cost 100 to 160 us of a cycle on an H200, so not every cycle need be timed. A pair
@@ -50,6 +52,7 @@ class Spans:
     ) -> None:
         self._ring, self._capturing, self._cycles = ring, capturing, cycles
         self._every = every
+        self.layers: list[Any] = [self.layer]
         self._free: list[Pair] | None = None
         self._streams: _Streams | None = None
         self._running: deque[tuple[int, int, Pair]] = deque()
@@ -109,10 +112,17 @@ class Spans:
         except Exception as error:
             self._off(error)
 
-    def read(self) -> None:
-        """Record the spans of earlier cycles that are ready; called between cycles."""
+    def read(self) -> bool:
+        """Record the spans of earlier cycles that are ready; called between cycles, after each."""
         now = self._cycles()
         self._timing = now % self._every == 0
+        self._read(now)
+        return True
+
+    def check(self) -> None:
+        """Nothing: what failed was said at once."""
+
+    def _read(self, now: int) -> None:
         for _ in range(_READS_A_CYCLE):
             if not self._running or self._running[0][0] >= now - 1 or self._capturing():
                 return

@@ -14,12 +14,11 @@ from .wrapplan import Graph
 
 
 class GraphHooks:
-    """Wrappers on the graph classes' methods; ``capturing`` counts captures under way."""
+    """Wrappers on the graph classes' methods; ``capturing`` of the ring counts captures."""
 
     def __init__(self, graph: Graph, ring: Ring) -> None:
         self._graph, self._ring = graph, ring
         self._patched: dict[tuple[Any, str], tuple[Any, AnyCall]] = {}
-        self.capturing = 0
 
     def apply(self) -> None:
         """Wrap the methods; again where a class was replaced meanwhile."""
@@ -69,7 +68,7 @@ class GraphHooks:
         def wrap(function: AnyCall) -> AnyCall:
             @functools.wraps(function)
             def capture(*args: Any, **kwargs: Any) -> Any:
-                self.capturing = max(0, self.capturing + change)
+                self._ring.capturing = max(0, self._ring.capturing + change)
                 if self._ring.recording():
                     self._ring.put(0, kind, NONE, NONE, NONE, id(args[0]) if args else 0)
                 return function(*args, **kwargs)

@@ -69,9 +69,12 @@ static PyObject *wrapper_call(PyObject *callable, PyObject *const *args, size_t 
         look_at(self, holder);
     put(ring, self->target, ENTER, mode, size, -1, (uint64_t)(uintptr_t)holder);
     ring->depth += self->entry;
+    int span = self->timed && ring->spans != NULL ? span_begin(ring, self->target) : -1;
 
     PyObject *result = PyObject_Vectorcall(self->function, args, flags, names);
 
+    if (span >= 0)
+        span_end(ring, span);
     ring->batch = outer;
     if (self->entry ? ring->entries : ring->calls) {
         int looks = result != NULL && holder != NULL && self->has_keys;
@@ -80,6 +83,8 @@ static PyObject *wrapper_call(PyObject *callable, PyObject *const *args, size_t 
     }
     if (self->entry && ring->depth > 0 && --ring->depth == 0 && ring->words != NULL) {
         ring->words[CYCLES]++;
+        if (ring->spans != NULL)
+            spans_read(ring);
         if (ring->cycle_done != NULL)
             call_back(ring->cycle_done, NULL);
     }
@@ -255,6 +260,7 @@ PyObject *wrapper_new(Ring *ring, PyObject *function, PyObject *shape)
     made->target = (uint32_t)shape_number(shape, "target");
     made->bound = (char)shape_number(shape, "bound");
     made->entry = (char)shape_number(shape, "entry");
+    made->timed = (char)shape_number(shape, "timed");
     made->mark = (char)shape_number(shape, "mark");
     shape_counts(shape, made);
     PyObject_GC_Track(made);
