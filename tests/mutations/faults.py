@@ -248,16 +248,22 @@ def bypassed(release: Release, rng: random.Random) -> Iterator[Mutant]:
 
 
 def _is_fallback(release: Release, caller: str, asking: set[str]) -> bool:
-    """Whether every way to a function passes a worker's own decision."""
-    chains = [
-        [holder for holder, _ in arm.chain]
+    """Whether every way to a function passes a worker's own decision.
+
+    A worker decides, too, where it tests what another function has asked for its draft.
+    """
+    given = {f.holder for f in release.codemap.flags if f.decides and f.phase == "draft"}
+    ways = [
+        (phase.name, chain[: chain.index(caller)])
         for worker in release.codemap.workers
         for phase in worker.phases
         if phase.name in DECODE
-        for arm in phase.arms
+        for chain in ([holder for holder, _ in arm.chain] for arm in phase.arms)
+        if caller in chain
     ]
-    ways = [chain[: chain.index(caller)] for chain in chains if caller in chain]
-    return bool(ways) and all(set(way) & asking for way in ways)
+    return bool(ways) and all(
+        set(way) & (asking | given if name == "draft" else asking) for name, way in ways
+    )
 
 
 def source_of(release: Release, file: str) -> str:

@@ -178,6 +178,7 @@ def judge(mutants: Sequence[Mutant], findings: Sequence[Finding], score: Score) 
     for finding in findings:
         if id(finding) not in used and finding.match.span.file not in files:
             score.alarms.append(_line(finding))
+            sys.stderr.write(f"false alarm {score.alarms[-1]}\n")
 
 
 def _tells(mutant: Mutant, finding: Finding) -> bool:
