@@ -14,6 +14,7 @@ from specmap.scan.stored import (
     CONSTRUCTORS,
     FoundStore,
     Groups,
+    as_needed,
     filled,
     is_swap,
     last_store_unknown,
@@ -22,7 +23,6 @@ from specmap.scan.stored import (
     set_later,
     swapped,
     unseen,
-    without_own,
 )
 from specmap.scan.storeorder import (
     StoreOrder,
@@ -208,13 +208,13 @@ class Attributes:
             whole += [(None, self._resolver.members.initial(instance, name))] if stores else []
         for found in stores:
             store = found.store
-            path = without_own(store) if runs else store.path
-            condition = self._resolver.condition(path)
+            value = self._stored(store)
+            condition = self._condition(instance, found, value)
             if condition == FALSE or is_restored(store):
                 continue
             if runs and is_passing(store, self.execution(store.scope.frame).stores):
                 continue  # walks follow it
-            arms = under(self._stored(store), condition)
+            arms = under(value, condition)
             if found.outside:
                 arms = under(arms, self._switched(found.function))
                 if not (runs and is_renewal(found)):
@@ -233,6 +233,15 @@ class Attributes:
                 entries.append((store.key.value, arms))
         base = set_later(self._joined(name, whole))
         return base if not items else filled(base, unite(*items), entries)
+
+    def _condition(self, instance: Instance, found: FoundStore, value: Arms) -> Condition:
+        """When a store is run; what it asks of its own attribute is no reason against it."""
+        path, name = found.store.path, found.store.target.attr
+        if path and name in self._resolver.runner_names:
+            self._resolver.windows.add(name)
+            gone = is_renewal(found) or all(arm.value == NONE for arm in value)
+            path = as_needed(found.store, instance, gone)
+        return self._resolver.condition(path)
 
     def _in_order(
         self, instance: Instance, found: FoundStore, ran: Condition, whole: Groups, arms: Arms

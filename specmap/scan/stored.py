@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from specmap.codemap.condition import TRUE, AtomKind, Condition, any_of, negate
 from specmap.scan.bodies import same_place
@@ -17,11 +17,15 @@ from specmap.scan.values import (
     Arms,
     Const,
     EnumMember,
+    Facts,
+    Held,
     Instance,
     Opaque,
+    Scope,
     Sequence,
     Table,
     Truth,
+    only,
     optional,
     under,
     unite,
@@ -44,19 +48,30 @@ class FoundStore:
 Groups = list[tuple[FoundStore | None, Arms]]
 
 
-def without_own(store: Store) -> Path:
-    """Return the path of a store without what it asks of the attribute that it stores.
+def as_needed(store: Store, instance: Instance, gone: bool) -> Path:
+    """Return the path of a store as it is where the store has something to do.
 
-    ``if self.x is None: self.x = ...``: sooner or later it is.
+    ``if self.x is None: self.x = ...``: sooner or later it is None; one that takes ``x``
+    away or makes another of it (``gone``) finds it there.
     """
-    return tuple(item for item in store.path if not _asks(item, store.target))
+    held: Facts = {(instance, store.target.attr): Held(only(Const(True) if gone else NONE))}
+    return tuple(_as_held(item, store.target, held) for item in store.path)
 
 
-def _asks(item: Test | Exit | Unseen, target: ast.Attribute) -> bool:
+def _as_held(
+    item: Test | Exit | Unseen, target: ast.Attribute, held: Facts
+) -> Test | Exit | Unseen:
     if isinstance(item, Exit):
-        return any(_asks(inner, target) for inner in item.path)
-    reads = (node for node in nodes_in(item.node) if isinstance(node, ast.Attribute))
-    return isinstance(item, Test) and any(same_place(read, target) for read in reads)
+        return Exit(tuple(_as_held(inner, target, held) for inner in item.path))
+    if not isinstance(item, Test) or not _asks(item, target):
+        return item
+    scope = item.scope
+    return replace(item, scope=Scope(scope.frame, scope.env, {**scope.facts, **held}))
+
+
+def _asks(test: Test, target: ast.Attribute) -> bool:
+    reads = (node for node in nodes_in(test.node) if isinstance(node, ast.Attribute))
+    return any(same_place(read, target) for read in reads)
 
 
 def overwritten(groups: Groups, found: FoundStore, condition: Condition) -> Groups:

@@ -144,6 +144,9 @@ def test_a_runner_that_the_worker_asks_the_model_runner_for(
 
 
 DROPS = "    def drop(self):\n        self.cuda_graph_runner = None\n\n    def forward_batch_gen"
+DROPS_THERE = DROPS.replace(
+    "        self.cuda", "        if self.cuda_graph_runner is not None:\n            self.cuda"
+)
 DROPS_IF = DROPS.replace(
     "        self.cuda",
     "        if self.speculative_num_steps > 4:\n            self.cuda",
@@ -162,6 +165,7 @@ BEFORE = AFTER.replace(
     ("set_up", "methods", "left"),
     [
         (GOES_ON, DROPS, "never"),
+        (GOES_ON, DROPS_THERE, "never"),
         (GOES_ON, DROPS_IF, "steps"),
         (TESTED, DROPS, "steps"),
         ("        self.drop()\n" + SET_UP, DROPS, "same"),
@@ -194,15 +198,27 @@ ENSURE = """
     def forward_batch_gen"""
 
 
-@pytest.mark.parametrize("early", [True, False])
-def test_a_runner_that_is_made_when_it_is_needed(tmp_path: Path, early: bool) -> None:
+STEPS = "not (server_args.speculative_num_steps <= 1) and "
+ONE_STEP = "self.speculative_num_steps <= 1"
+
+
+@pytest.mark.parametrize(
+    ("test", "also"),
+    [
+        ("is not None:\n            return", ""),
+        ("is None:\n            pass", ""),
+        (f"is not None or {ONE_STEP}:\n            return", STEPS),
+        (f"is None and {ONE_STEP}:\n            return", STEPS),
+    ],
+)
+def test_a_runner_that_is_made_when_it_is_needed(tmp_path: Path, test: str, also: str) -> None:
     """That it is not there yet is the test of its own store, and no reason against it."""
     folder = plant(tmp_path / "t")
     usual = graphs(folder)["draft"]
     none = "        self.cuda_graph_runner = None\n"
-    ensure = ENSURE
-    if not early:
-        ensure = ensure.replace("is not None:\n            return", "is None:\n            pass")
+    ensure = ENSURE.replace("is not None:\n            return", test)
+    graphs_file = "sglang/srt/speculative/eagle_graphs.py"
+    edit(folder, graphs_file, ("self.cuda_graph_runner = ", "self.of_another = "))
     graphs_module = "from sglang.srt.speculative.eagle_draft_cuda_graph_runner import (\n"
     graphs_module += "    EAGLEDraftCudaGraphRunner,\n)\n\n\nclass EAGLEWorker("
     edit(
@@ -213,4 +229,4 @@ def test_a_runner_that_is_made_when_it_is_needed(tmp_path: Path, early: bool) ->
         ("\n\nclass EAGLEWorker(", graphs_module),
         ("        draft_tokens = self", "        self.ensure()\n        draft_tokens = self"),
     )
-    assert graphs(folder)["draft"] == usual != "never"
+    assert graphs(folder)["draft"] == also + usual != "never"
