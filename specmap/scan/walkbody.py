@@ -39,8 +39,8 @@ class WalkExecutor(Executor):
         # What holds where the body is left, and where it yields.
         self._ends: list[tuple[Path, Facts]] = []
         self._yields: list[tuple[Path, Facts]] = []
-        # The managers of each ``with`` whose block is open.
-        self._blocks: list[list[Manager]] = []
+        # The managers of each ``with`` whose block is open, with what held before and inside.
+        self._blocks: list[list[tuple[Manager, Facts, Facts]]] = []
 
     @property
     def facts(self) -> Facts:
@@ -139,8 +139,9 @@ class WalkExecutor(Executor):
     def on_enter(self, node: ast.expr, scope: Scope, path: Path) -> None:
         """Begin what the context managers do that ``node`` can be."""
         for manager in self._walk.managers.entered(node, scope, path, self._activation):
-            self._blocks[-1].append(manager)
-            self._walk.facts = windows.changed(self._walk.facts, manager.begin, manager.when)
+            before = self._walk.facts
+            self._walk.facts = windows.changed(before, manager.begin, manager.when)
+            self._blocks[-1].append((manager, before, self._walk.facts))
 
     def _with(
         self, node: ast.With | ast.AsyncWith, env: Mapping[str, Binding], path: Path
@@ -231,8 +232,8 @@ class WalkExecutor(Executor):
             self._visit(part, inner, path)
 
 
-def _left(facts: Facts, block: list[Manager]) -> Facts:
+def _left(facts: Facts, block: list[tuple[Manager, Facts, Facts]]) -> Facts:
     """Return what is known after a block, where its context managers have ended."""
-    for manager in reversed(block):
-        facts = windows.changed(facts, manager.end, manager.when)
+    for manager, before, inside in reversed(block):
+        facts = windows.ended(facts, manager.end, manager.when, before, inside)
     return facts

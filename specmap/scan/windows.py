@@ -12,7 +12,16 @@ import ast
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from specmap.codemap.condition import TRUE, AtomKind, Condition, any_of, leaf, negate
+from specmap.codemap.condition import (
+    FALSE,
+    TRUE,
+    AtomKind,
+    Condition,
+    any_of,
+    leaf,
+    negate,
+    simplify,
+)
 from specmap.scan.guards import Store
 from specmap.scan.storeorder import is_passing, is_restored, saved_in
 from specmap.scan.values import (
@@ -104,10 +113,19 @@ def changed(facts: Facts, changes: Changes, when: Condition) -> Facts:
     for key, now in changes.items():
         before = facts.get(key)
         arms = unite(under(_arms(now), when), under(_arms(before), negate(when)))
+        arms = tuple(a for a in arms if when is TRUE or simplify(a.condition) != FALSE)
         found.pop(key, None)
         if arms:
             found[key] = Held(arms)
     return found if found != facts else facts
+
+
+def ended(facts: Facts, end: Changes, when: Condition, before: Facts, inside: Facts) -> Facts:
+    """Return what is known after a block that gives back what it took, or changes it anew."""
+    back = {key for key, now in end.items() if _held(before, key) == now}
+    back = {key for key in back if _held(facts, key) == _held(inside, key)}
+    facts = changed(facts, {key: _held(before, key) for key in back}, TRUE)
+    return changed(facts, {key: now for key, now in end.items() if key not in back}, when)
 
 
 def maybe(before: Facts, after: Facts, when: Condition) -> Facts:
