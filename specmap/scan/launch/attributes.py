@@ -170,7 +170,19 @@ class Attributes:
         owner = self._owner(value.cls, name) if value.cls is not None else None
         if owner is not None and value.cls is not None:
             return self._bind(self.machine.read(owner, name), value, value.cls)
-        return self.machine.carried(value, name)
+        found = self.machine.carried(value, name)
+        if not isinstance(found, Carrier) or value.methods is None:
+            return found
+        method = self._method(value.methods, name)
+        return found if method is None else self._bind(method, value, value.methods)
+
+    def _method(self, cls: Class, name: str) -> Function | None:
+        """Return the method that an object runs that is of this class or one below it."""
+        owner = self._owner(cls, name)
+        held = self.machine.read(owner, name) if owner is not None else None
+        if not isinstance(held, Function) or self.machine.is_overridden(cls.name, name):
+            return None
+        return held
 
     @staticmethod
     def _owner(cls: Class, name: str) -> Class | None:

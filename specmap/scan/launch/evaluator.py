@@ -281,6 +281,10 @@ class Evaluator:
         scope = Scope(module)
         self.run.machine.module = module
         function = self.library.function_at(module.name, line) if module and line else None
+        name = self.library.class_at(module.name, line) if module and line else ""
+        cls = self.run.loader.member(module, name) if module and name else None
+        if isinstance(cls, Class):
+            scope.slots["self"] = Carrier("self", methods=cls)
         self._fill_scope(scope, node, function, line)
         return scope
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from specmap.scan.launch.attributes import MISSING, Attributes
 from specmap.scan.launch.builtin import Builtins
@@ -40,6 +41,7 @@ def interpreter(library: Library, inputs: Inputs, vocabulary: Vocabulary) -> Int
     outside = Outside(machine, tables, TypeNames(words.views, words.config_kind))
     machine.contains = outside.contains
     machine.is_replaced = tables.is_word
+    machine.is_overridden = partial(library.is_overridden, vocabulary.scope)
     machine.declare_items = tables.declare_items
     loader = Loader(machine, library, words.registries, vocabulary.plugins)
 

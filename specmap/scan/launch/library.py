@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import re
+from collections.abc import Iterable
 from pathlib import Path
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+_HEAD = re.compile(r"^class (\w+)(?:\(([^)]*)\))?:|^    (?:async )?def (\w+)\(", re.MULTILINE)
 
 
 class Library:
@@ -18,6 +21,7 @@ class Library:
         self._files: dict[str, str | None] = {}
         self.texts: dict[int, str] = {}
         self._functions: dict[str, list[FunctionNode]] = {}
+        self._heads: dict[str, list[tuple[set[str], set[str]]]] = {}
 
     def file_of(self, name: str) -> str | None:
         """Return the file of a module, relative to the root, or None."""
@@ -61,6 +65,42 @@ class Library:
             if node.body[0].lineno <= line <= (node.end_lineno or 0)
         ]
         return max(around, key=lambda node: node.lineno, default=None)
+
+    def class_at(self, name: str, line: int) -> str:
+        """Return the class of a module whose body holds a line, "" if none does."""
+        tree = self.tree(name)
+        for node in tree.body if tree is not None else ():
+            if isinstance(node, ast.ClassDef) and node.lineno <= line <= (node.end_lineno or 0):
+                return node.name
+        return ""
+
+    def is_overridden(self, folders: Iterable[str], cls: str, method: str) -> bool:
+        """Whether a class below ``cls``, by the names of its bases, has a method of its own."""
+        if not self._heads:
+            self._read_heads(folders)
+        below, new = {cls}, {cls}
+        while new:
+            new = {
+                name
+                for name, found in self._heads.items()
+                if name not in below and any(bases & new for bases, _ in found)
+            }
+            below |= new
+        return any(method in has for name in below - {cls} for _, has in self._heads[name])
+
+    def _read_heads(self, folders: Iterable[str]) -> None:
+        """Note the bases and methods of the classes in some folders, by text alone."""
+        for folder in folders:
+            for path in sorted((self.root / folder).rglob("*.py")):
+                methods: set[str] = set()
+                for head in _HEAD.finditer(path.read_text("utf-8", errors="replace")):
+                    name, bases, method = head.groups()
+                    if method:
+                        methods.add(method)
+                        continue
+                    methods = set()
+                    named = set(re.findall(r"\w+", bases or ""))
+                    self._heads.setdefault(name, []).append((named, methods))
 
     def text(self, node: ast.expr) -> str:
         """Return an expression as text, white space normalised."""

@@ -96,6 +96,7 @@ class Machine:
     carried: Callable[[Carrier, str], object]
     derived: Callable[[str], object]
     is_replaced: Callable[[str], bool]
+    is_overridden: Callable[[str, str], bool]
     load: Callable[[str], Module | None]
     member: Callable[[Module, str], object]
     import_names: Callable[[ast.Import | ast.ImportFrom, Scope], None]

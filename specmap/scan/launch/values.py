@@ -163,12 +163,16 @@ class Instance(Holder):
 
 
 class Carrier(Instance):
-    """An object of the running server, known by its name: it carries settings as attributes."""
+    """An object of the running server, known by its name: it carries settings as attributes.
 
-    __slots__ = ()
+    ``methods`` is the class whose methods are run where nothing else says what a name is.
+    """
 
-    def __init__(self, label: str, cls: Class | None = None) -> None:
+    __slots__ = ("methods",)
+
+    def __init__(self, label: str, cls: Class | None = None, methods: Class | None = None) -> None:
         super().__init__(cls, label, open_=True)
+        self.methods = methods
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -112,3 +112,55 @@ def test_an_object_is_true_and_none_is_not(tmp_path: Path) -> None:
 def test_the_name_of_a_class(tmp_path: Path) -> None:
     assert evaluator(tmp_path, "first").kind("self.draft_attn_backend", WORKER) == "FirstBackend"
     assert evaluator(tmp_path, "third").kind("self.draft_attn_backend", WORKER) == ""
+
+
+RUNNER = """class Runner:
+    limit = 0
+
+    def __init__(self, server_args):
+        self.server_args = server_args
+        self.limit = server_args.b
+
+    @property
+    def few(self):
+        return self.server_args.b <= 2
+
+    def may_run(self, most=2):
+        return self.few and self.server_args.b <= most
+
+    def counts(self):
+        return self.server_args.b > 0
+
+    def run(self, batch):
+        if self.may_run():
+            return batch
+
+
+class Below(Runner):
+    def counts(self):
+        return True
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "truth"),
+    [
+        ("self.may_run()", 2, True),
+        ("self.may_run()", 3, False),
+        ("self.may_run(most=1)", 2, False),
+        ("self.few", 2, True),
+        ("self.few", 3, False),
+        # What a class gives an attribute, an object may hold otherwise.
+        ("self.limit", 2, None),
+        # A class below has a method of its own.
+        ("self.counts()", 2, None),
+    ],
+)
+def test_a_method_that_reads_settings_is_run(
+    tmp_path: Path, text: str, value: int, truth: bool | None
+) -> None:
+    files = {WORKER: RUNNER}
+    inputs = Inputs(values={"b": value})
+    made = launch(tmp_path, "pass", files=files, inputs=inputs)
+    line = RUNNER.splitlines().index("        if self.may_run():") + 1
+    assert made.truth(text, WORKER, line).truth is truth
