@@ -42,6 +42,7 @@ class Launch:
     ``draft_config`` name a config.json or its folder. ``gpu_memory`` is in GB as printed on
     the card, ``sm`` the compute capability times ten. ``batch`` and ``expect`` are as on the
     command line (``bs=4``, ``verify=GRAPH``); ``folder`` is where named files are looked for.
+    ``logged``: the text shows settings that SGLang has derived in part, as a run's header does.
 
     Raises:
         SpecmapError: a value is of another type, or a number is not above 0 and finite.
@@ -59,6 +60,7 @@ class Launch:
     concurrency: int | None = None
     expect: str = ""
     folder: str | Path = Path()
+    logged: bool = False
 
     def __post_init__(self) -> None:
         """Check what the options of the command line and a script state alike."""
@@ -253,7 +255,7 @@ def ready(codemap: CodeMap, library: Library, vocabulary: Vocabulary, launch: La
     def fresh(changed: Inputs) -> Evaluator:
         return Evaluator(library.root, vocabulary, changed, library)
 
-    logged = LOGGED in given.notes
+    logged = launch.logged or LOGGED in given.notes
     own = rederived(stated, words.limits, fresh)[0] if logged else stated
     draft = own.values.get(vocabulary.launch_words.draft_path) is not None
     inputs = with_plain_models(own, words, draft=draft)

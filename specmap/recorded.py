@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from specmap.budget import budgeted
 from specmap.codemap.event import Agreement, Run
+from specmap.codemap.verdict import PhaseName
 from specmap.errors import SpecmapError, TraceError
 from specmap.join import joined
 from specmap.launched import Launch, judge_launch
@@ -209,7 +211,7 @@ def launches(
             if name in declared and isinstance(value, bool | int | float | str | tuple)
         )
         call = f"{min(vocabulary.arguments.calls)}({given})"
-        stated = Launch(call, model_config=models[0], draft_config=models[1])
+        stated = Launch(call, model_config=models[0], draft_config=models[1], logged=True)
         yield on_machine(stated, run)
     if run.command:
         yield Launch(shlex.join(run.command), model_config=models[0], draft_config=models[1])
@@ -229,6 +231,15 @@ def on_machine(launch: Launch, run: Run) -> Launch:
         gpu_memory=_smallest_memory_gb(run) if launch.gpu_memory is None else launch.gpu_memory,
         sm=_one_sm(run) if launch.sm is None else launch.sm,
     )
+
+
+def usual_batch(run: Run) -> int | None:
+    """Return the batch size of most verify passes, None where none was seen."""
+    found: Counter[int] = Counter()
+    for phase in (phase for rank in run.ranks for phase in rank.phases):
+        if phase.phase == PhaseName.VERIFY:
+            found.update({part.size: part.passes for part in phase.sizes if part.size > 0})
+    return max(found, key=lambda size: (found[size], size), default=None)
 
 
 def _smallest_memory_gb(run: Run) -> float | None:

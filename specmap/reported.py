@@ -193,7 +193,7 @@ def _judged(
     library = Library(tree.checkout.root, vocabulary.package)
     codemap, given = subject.codemap, request.launch
     if given is not None and given.text:
-        launch = given if run is None else on_machine(given, run)
+        launch = given if run is None else _at_usual_batch(on_machine(given, run), run)
         judged = with_launch(subject, ready(codemap, library, vocabulary, launch))
         differs = unlike(judged, run)
         if not differs:
@@ -243,7 +243,17 @@ def _launches(run: Run | None, tree: pipeline.Resolved, given: Launch | None) ->
     models = (stated.model_config, stated.draft_config)
     if run is not None:
         for launch in launches(run, str(tree.checkout.root), True, models):
-            yield replace(launch, **added)
+            yield _at_usual_batch(replace(launch, **added), run)
+
+
+def _at_usual_batch(launch: Launch, run: Run) -> Launch:
+    """Ask about the batch that a run had most often, where the caller names none."""
+    from specmap.recorded import usual_batch
+
+    size = usual_batch(run)
+    if size is None or launch.concurrency is not None or "bs=" in launch.batch:
+        return launch
+    return replace(launch, batch=",".join(filter(None, (f"bs={size}", launch.batch))))
 
 
 # The run

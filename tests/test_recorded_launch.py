@@ -15,9 +15,9 @@ from specmap.codemap.event import Agreement, Joined, Run, State
 from specmap.codemap.verdict import Verdict
 from specmap.errors import SpecmapError
 from specmap.launched import Launch
-from specmap.recorded import Question, compared, launches
+from specmap.recorded import Question, compared, launches, usual_batch
 from specmap.traced import read_run
-from tests.trace.recorded import write_pair
+from tests.trace.recorded import MAX_BS_2, write_pair
 
 GB = 2**30
 QUESTION = Question(target="tree")
@@ -70,6 +70,15 @@ def test_the_cards_of_the_ranks_are_part_of_the_launch(
     (launch,) = launches(with_cards(run, *cards), "tree", True)
     assert launch.text.endswith("(cuda_graph_max_bs=8, tp_size=2)")
     assert (launch.gpu_memory, launch.sm) == (memory, sm)
+
+
+def test_the_usual_batch_is_that_of_most_verify_passes(run: Run, tmp_path: Path) -> None:
+    """Of the H200's 60 verify passes 36 had four requests; a run without a pass has none."""
+    folder = tmp_path / "other"
+    folder.mkdir()
+    MAX_BS_2.write(folder)
+    assert usual_batch(read_run(folder)) == 4
+    assert usual_batch(replace(run, ranks=())) is None
 
 
 def test_models_that_are_named_stand_for_those_of_the_ranks(run: Run, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ def headline(subject: Subject) -> Headline:
     if subject.run is not None:
         made = of_run(subject.run, subject)
         if made.level != "ok":
-            changes(made, subject)
+            changes(made, subject, subject.limits if made.todo else ())
         made.because[:0] = [(note, None) for note in subject.notes]
     elif subject.outcome is not None:
         made = of_launch(subject, subject.outcome)
@@ -42,7 +42,7 @@ def _errors(made: Headline, report: LintReport | None) -> None:
     if errors:
         names = Counter(f"{f.rule.id} {f.rule.name}" for f in errors)
         shown = ", ".join(f"{name} ({times})" for name, times in names.most_common(SHOWN))
-        text = f"lint finds {count(len(errors), 'error')} in the tree: {shown}"
+        text = f"besides, lint finds {count(len(errors), 'error')} in the tree: {shown}"
         made.because.append((text, None))
 
 

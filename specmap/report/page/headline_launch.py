@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from specmap.codemap.explanation import Alternative, SettingChange
@@ -41,11 +41,16 @@ def of_launch(subject: Subject, outcome: Outcome) -> Headline:
     return made
 
 
-def changes(made: Headline, subject: Subject) -> None:
-    """Say which settings would bring a graph back, as the release's own code has it."""
+def changes(made: Headline, subject: Subject, told: Collection[str] = ()) -> None:
+    """Say which settings would bring a graph back, as the release's own code has it.
+
+    ``told`` are settings of which it has been said already.
+    """
     helped: dict[str, list[str]] = {}
     for phase, found in subject.changes.items():
         for alternative in (one for one in found if not _same(one, found)):
+            if any(change.name in told for change in alternative.changes):
+                continue
             helped.setdefault(_change(alternative), []).append(phase.value)
         if not found:
             text = f"{phase}: no change of settings that was tried brings the graph back"

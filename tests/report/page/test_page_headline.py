@@ -283,6 +283,12 @@ def test_a_limit_below_the_batches_that_ran_eager_is_named() -> None:
         "cuda_graph_max_bs is 2 and batches of 3 to 4 ran eager: raise it to 4, or admit fewer "
         "requests"
     ]
+    limit = Alternative((SettingChange("cuda_graph_max_bs", 2, 4),), Verdict.GRAPH)
+    other = Alternative((SettingChange("other", 1, 0),), Verdict.GRAPH)
+    more = headline(subject(
+        run=run, limits=("cuda_graph_max_bs",), changes={PhaseName.VERIFY: (limit, other)}
+    ))  # fmt: skip
+    assert more.todo == [*made.todo, "set other to 0 (now 1): GRAPH for verify"]
     captured = replace(one, arguments={"cuda_graph_max_bs": 3})
     made = headline(subject(run=replace(RUN, ranks=(captured,)), limits=("cuda_graph_max_bs",)))
     assert made.todo == [], "a batch of 3 ran eager though it is within the limit"
