@@ -86,15 +86,17 @@ def _side(subject: Subject, columns: Columns) -> Json:
 def _facts(subject: Subject) -> list[Json]:
     codemap, run = subject.codemap, subject.run
     first = run.ranks[0] if run is not None and run.ranks else None
+    release = codemap.release or ""
+    versions = first.versions if first else {}
     rows = [
         ("target", codemap.target),
-        ("release", codemap.release or ""),
+        ("release", "" if release in codemap.target else release),
         ("commit", codemap.commit or ""),
         ("platform", codemap.platform),
         ("run", subject.run_name if run is not None else ""),
         ("ranks", str(len(run.ranks)) if run is not None else ""),
         ("GPU", first.gpu if first else ""),
-        *((name, version) for name, version in (first.versions if first else {}).items()),
+        *((name, version) for name, version in versions.items() if version != release),
     ]
     return [{"name": name, "value": value} for name, value in rows if value]
 

@@ -57,6 +57,14 @@ function useDrawing(cut: Cut, side: Side, look: (node: number) => Look, wanted: 
   return made;
 }
 
+/** The node of the phase that takes most of a worker's cycle; null where no run says so. */
+function longest(side: Side, worker: number): number | null {
+  const share = (node: { phase: readonly [number, number] | null }) =>
+    node.phase?.[0] === worker ? (side.workers[worker]?.phases[node.phase[1]]?.observed?.share ?? 0) : 0;
+  const most = Math.max(0, ...side.graph.nodes.map(share));
+  return most ? side.graph.nodes.findIndex((node) => share(node) === most) : null;
+}
+
 export function CallGraph() {
   const { page, side, pick, go } = useShared();
   const section = useRef<HTMLDivElement>(null);
@@ -67,7 +75,7 @@ export function CallGraph() {
   const [leaves, setLeaves] = useState(false);
   const [rankAt, setRankAt] = useState("");
   const [query, setQuery] = useState("");
-  const [selected, setSelected] = useState<number | null>(null);
+  const [selected, setSelected] = useState<number | null>(() => longest(side, pick.worker));
   const rank = side.run?.ranks[Number(rankAt || -1)];
   const worker = everything ? -1 : pick.worker;
   const mask = pick.phase ? 1 << page.phases.indexOf(pick.phase) : 0;
@@ -179,7 +187,7 @@ export function CallGraph() {
             )}
           </div>
           <aside class="panel node-panel" aria-label="Selected node" tabIndex={0}>
-            {selected === null ? <p class="soft">Pick a node for its source, its guards and its counts. Drag to pan; the wheel zooms after a click, or with Ctrl.</p> : <NodePanel node={selected} rank={rank} worker={worker} onSelect={find} />}
+            {selected === null ? <p class="soft">Pick a node for its source, its guards and its counts.</p> : <NodePanel node={selected} rank={rank} worker={worker} onSelect={find} />}
           </aside>
         </div>
         <Legend />
@@ -218,6 +226,7 @@ function Legend() {
       ))}
       <span>dashed: asks a decision</span>
       <span>dotted: known, not followed, or unresolved</span>
+      <span>drag to pan; the wheel zooms after a click, or with Ctrl</span>
     </p>
   );
 }

@@ -134,14 +134,23 @@ function LaunchFacts({ side, launch }: { side: Side; launch: Launch }) {
         </div>
       )}
       {launch.command.length > 0 && <p class="mono clip command">{launch.command.join(" ")}</p>}
+      {concerns.length > 0 && (
+        <div class="preflight">
+          <h2>Preflight</h2>
+          <ul>
+            {concerns.map((one, index) => (
+              <li key={index} class={one.failing ? "ink" : "soft"}>
+                <PlaceFold side={side} place={one.place} text={one.message} />
+              </li>
+            ))}
+          </ul>
+        </div>
+      )}
       {mayRefuse.length > 0 && (
         <Fold summary={`${plural(mayRefuse.length, "check")} that may stop the start, because what they test is not known`}>
           {() => mayRefuse.map((one, index) => <PlaceFold key={index} side={side} place={one.place} text={one.message} />)}
         </Fold>
       )}
-      {concerns.map((one, index) => (
-        <PlaceFold key={index} side={side} place={one.place} text={`${one.kind}: ${one.message}`} />
-      ))}
       {(assumptions.length > 0 || missing.length > 0 || notes.length > 0) && (
         <Fold summary={`What this rests on: ${plural(assumptions.length, "assumption")}, ${missing.length} not known`}>
           {() => (

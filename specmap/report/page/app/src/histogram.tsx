@@ -74,6 +74,12 @@ export function Histograms({ all, rank, view }: { all: readonly Cycles[]; rank: 
   );
 }
 
+/** Microseconds in the unit that a person would use, three figures. */
+function time(us: number): string {
+  if (us < 1000) return `${count(Math.round(us))} µs`;
+  return us < 1e6 ? `${Number((us / 1000).toPrecision(3))} ms` : `${Number((us / 1e6).toPrecision(3))} s`;
+}
+
 function Histogram({ spread, unit }: { spread: Spread; unit: string }) {
   const { graph, eager } = spread;
   const sorted = Float64Array.from([...graph, ...eager]).sort();
@@ -85,7 +91,8 @@ function Histogram({ spread, unit }: { spread: Spread; unit: string }) {
   const most = Math.max(...Array.from({ length: BINS }, (_, at) => (a[at] ?? 0) + (b[at] ?? 0)));
   const scale = (value: number) => (value ? Math.max(1.5, (value / most) * (HIGH - 4)) : 0);
   const step = WIDTH / BINS;
-  const figures = `median ${count(quantile(sorted, 0.5))}, 99 % below ${count(quantile(sorted, 0.99))}, most ${count(sorted.at(-1) ?? 0)} ${unit}`;
+  const said = (value: number) => (unit === "µs" ? time(value) : `${count(Math.round(value))} ${unit}`);
+  const figures = `median ${said(quantile(sorted, 0.5))}, 99 % below ${said(quantile(sorted, 0.99))}, most ${said(sorted.at(-1) ?? 0)}`;
   const split = `${count(graph.length)} in a graph, ${count(eager.length)} eager`;
   return (
     <figure class="panel histogram">
@@ -103,8 +110,8 @@ function Histogram({ spread, unit }: { spread: Spread; unit: string }) {
           );
         })}
         <line x1="0" x2={WIDTH} y1={HIGH} y2={HIGH} />
-        <text x="0" y={HIGH + 12}>{count(low)}</text>
-        <text x={WIDTH} y={HIGH + 12} text-anchor="end">{`${count(Math.round(high))} ${unit}${log ? ", log scale" : ""}`}</text>
+        <text x="0" y={HIGH + 12}>{said(low)}</text>
+        <text x={WIDTH} y={HIGH + 12} text-anchor="end">{`${said(high)}${log ? ", log scale" : ""}`}</text>
       </svg>
       <p class="soft small">{figures}</p>
     </figure>

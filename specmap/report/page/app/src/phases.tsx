@@ -1,4 +1,5 @@
 // The phase table: what the source says and what the run did, worker by worker.
+import { Fragment } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { placeText, ran, useShared } from "./context.ts";
 import type { Observed, Side, Test } from "./data.ts";
@@ -124,9 +125,17 @@ function PhaseRow({ row, first }: { row: Row; first: boolean }) {
           </div>
         </td>
         <td class="place" title={placeText(side, placeOf(phase))}>
-          {placeText(side, placeOf(phase)).replace(/^.*\//, "")}
+          {placeText(side, placeOf(phase))
+            .replace(/^.*\//, "")
+            .split(/(?<=_)/)
+            .map((part, index) => (
+              <Fragment key={index}>
+                {part}
+                <wbr />
+              </Fragment>
+            ))}
         </td>
-        <td>
+        <td data-column="CPU time">
           {share === null ? (
             <span class="soft">–</span>
           ) : (

@@ -124,15 +124,17 @@ function Syncs({ run, side }: { run: Run; side: Side }) {
 function Budget({ run }: { run: Run }) {
   const { budget } = run;
   if (!budget) return null;
+  const tps = (value: number) => `${count(Math.round(value))} tokens/s`;
   const rows: [string, string][] = [
     ["cycle", `${(budget.cycleNs / 1e6).toFixed(3)} ms`],
     ["requests in it", budget.requests.toFixed(2)],
-    ["tokens a cycle and request", budget.tokensPerCycle.toFixed(2)],
-    ["tokens/s, at most", count(Math.round(budget.boundTps))],
-    ["without speculation", budget.baselineTps === null ? "not known" : `${count(Math.round(budget.baselineTps))} tokens/s`],
-    ["breaks even at", budget.breakEven === null ? "not known" : `${budget.breakEven.toFixed(2)} tokens a cycle`],
-    ["were all replayed", budget.replayedTps === null ? "not known" : `${count(Math.round(budget.replayedTps))} tokens/s${budget.replayedSure ? "" : ", an estimate"}`],
+    ["tokens a cycle", budget.tokensPerCycle.toFixed(2)],
   ];
+  if (budget.requests) rows.push(["of each request", (budget.tokensPerCycle / budget.requests).toFixed(2)]);
+  rows.push(["at most", tps(budget.boundTps)]);
+  if (budget.replayedTps !== null) rows.push(["were all replayed", tps(budget.replayedTps) + (budget.replayedSure ? "" : ", an estimate")]);
+  if (budget.baselineTps !== null) rows.push(["without speculation", tps(budget.baselineTps)]);
+  if (budget.breakEven !== null) rows.push(["breaks even at", `${budget.breakEven.toFixed(2)} tokens a request`]);
   return (
     <div class="panel stack">
       <h3>Budget</h3>
