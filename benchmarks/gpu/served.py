@@ -171,8 +171,9 @@ def attached(show: Show, port: int) -> None:
         show.ended("second", second)
         show.ended("first", first)
         again = show.tracer(
-            "again", *attach, "--cycles", "200", "--spans", "--dir", str(show.out / "again")
-        )
+            "again", *attach, "--cycles", "200", "--spans", "--launches",
+            "--dir", str(show.out / "again"),
+        )  # fmt: skip
         show.ended("again", again)
         folder = show.out / "killed"
         killed = show.tracer("killed", *attach, "--seconds", "60", "--dir", str(folder))
