@@ -23,13 +23,16 @@ from specmap.codemap.condition import (
     simplify,
 )
 from specmap.scan.guards import Store
+from specmap.scan.module import ClassInfo
 from specmap.scan.storeorder import is_passing, is_restored, saved_in
 from specmap.scan.values import (
+    NONE,
     Arms,
     Const,
     Facts,
     Held,
     Instance,
+    Value,
     under,
     unite,
 )
@@ -73,11 +76,17 @@ def _taken(resolver: Resolver, store: Store, instance: Instance) -> Arms | None:
     if saved is not None:
         return _arms(saved.facts.get((instance, store.target.attr)))
     usual = resolver.members.named(instance, store.target.attr)
-    held = {arm.value.cls for arm in usual if isinstance(arm.value, Instance)}
+    known = {arm.value for arm in usual if arm.value != NONE}
+    held = {value.cls for value in known if isinstance(value, Instance)}
     new = resolver.pick(resolver.evaluate(store.value, store.scope), store.index)
     if set(new) == set(usual):
         return ()
-    return tuple(arm for arm in new if getattr(arm.value, "cls", None) not in held)
+    return tuple(arm for arm in new if arm.value not in known and _is_other(arm.value, held))
+
+
+def _is_other(value: Value, held: set[ClassInfo]) -> bool:
+    """Whether a value is no runner of a kind held so far, or one whose making is known."""
+    return not isinstance(value, Instance) or value.cls not in held or value.origin is not None
 
 
 def _for_a_while(resolver: Resolver, store: Store) -> Arms | None:

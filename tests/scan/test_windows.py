@@ -165,3 +165,39 @@ def test_a_runner_that_is_back_or_another_one_is_not(
     tmp_path: Path, usual: str, instead: str
 ) -> None:
     assert verify_replays(tmp_path / "t", instead) == usual != "never"
+
+
+SIZED = """
+
+class SizedRunner(CudaGraphRunner):
+    def __init__(self, model_runner, small):
+        super().__init__(model_runner)
+        self.small = small
+
+    def can_run(self, forward_batch):
+        if self.small:
+            return forward_batch.batch_size == 1
+        return super().can_run(forward_batch)
+
+
+class ModelRunner:"""
+
+
+@pytest.mark.parametrize("small", [True, False])
+def test_another_runner_of_the_same_kind(tmp_path: Path, usual: str, small: bool) -> None:
+    folder = tmp_path / "t"
+    plant(folder)
+    runners = "sglang/srt/model_executor/model_runner.py"
+    made = "self.graph_runner = CudaGraphRunner(self)"
+    of_target = made.replace("CudaGraphRunner(self)", "SizedRunner(self, False)")
+    edit(folder, runners, ("\n\nclass ModelRunner:", SIZED), (made, of_target))
+    own = f"        self.own = SizedRunner({RUNNER}, {small})\n"
+    imported = (
+        "from sglang.srt.model_executor.model_runner import SizedRunner\n\n\nclass EAGLEWorker("
+    )
+    edit(folder, WORKER, (SET_UP, own + SET_UP), ("\n\nclass EAGLEWorker(", imported))
+    edit(folder, VERIFY, (PASS, f"        {RUNNER}.graph_runner = self.own\n{PASS}"))
+    worker = next(w for w in scan(folder).workers if w.name == "EAGLEWorker")
+    found = next(render(p.graph_when) for p in worker.phases if p.name.value == "verify")
+    expected = "(forward_batch.batch_size == 1)" if small else usual.split(" and ")[1]
+    assert found == expected.strip("()")
