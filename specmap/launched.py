@@ -256,7 +256,8 @@ def ready(codemap: CodeMap, library: Library, vocabulary: Vocabulary, launch: La
         return Evaluator(library.root, vocabulary, changed, library)
 
     logged = launch.logged or LOGGED in given.notes
-    own = rederived(stated, words.limits, fresh)[0] if logged else stated
+    lists = [n for n in words.limits if logged and isinstance(stated.values.get(n), tuple)]
+    own, _ = rederived(stated, lists, fresh)
     draft = own.values.get(vocabulary.launch_words.draft_path) is not None
     inputs = with_plain_models(own, words, draft=draft)
     models = assumed_models(own, inputs, words)

@@ -179,13 +179,18 @@ def test_why_fails_where_an_expectation_does_not_hold(
     assert ("expected GRAPH and is EAGER" in capsys.readouterr().err) == bool(code)
 
 
-def test_what_a_log_shows_as_derived_is_not_the_change() -> None:
-    """The log of ``--cuda-graph-max-bs 2`` shows cuda_graph_bs=[1, 2] too, made of the limit."""
+@pytest.mark.parametrize("memory", [141, None])
+def test_what_a_log_shows_as_derived_is_not_the_change(memory: int | None) -> None:
+    """The log of ``--cuda-graph-max-bs 2`` shows cuda_graph_bs=[1, 2] too, made of the limit.
+
+    Without the GPU it is not known that the list was; the limit is the change all the same.
+    """
     log = (Path(__file__).parent / "commands/server-log.txt").read_text("utf-8")
-    launch = Launch(log, gpu_memory=141, sm=90, batch="bs=4")
+    launch = Launch(log, gpu_memory=memory, sm=90, batch="bs=4")
     found = explain("sglang==0.5.12", "EAGLEWorkerV2.verify", launch)
     [reason] = found.phases
     assert reason.verdict is Verdict.EAGER
     change = SettingChange("cuda_graph_max_bs", 2, 4, removed=False)
-    assert (change,) in {one.changes for one in reason.alternatives}
-    assert all(c.name != "cuda_graph_bs" for one in reason.alternatives for c in one.changes)
+    assert any(change in one.changes for one in reason.alternatives)
+    if memory is not None:
+        assert all(c.name != "cuda_graph_bs" for one in reason.alternatives for c in one.changes)

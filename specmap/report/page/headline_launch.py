@@ -52,7 +52,7 @@ def changes(made: Headline, subject: Subject, told: Collection[str] = ()) -> Non
             if any(change.name in told for change in alternative.changes):
                 continue
             helped.setdefault(_change(alternative), []).append(phase.value)
-        if not found:
+        if not found and not told:
             text = f"{phase}: no change of settings that was tried brings the graph back"
             made.because.append((text, None))
     made.todo += [f"{change} for {listed(phases)}" for change, phases in helped.items()]
