@@ -97,13 +97,16 @@ def _launch(given: dict[str, Any], own: str | None = None) -> Launch | None:
         return None
     if text is not None and file is not None:
         raise SpecmapError("--args and --args-file both state the command; give one")
-    if text is None and file is None:
-        text = own
-    if text is None and file is None:
+    stated = text if file is None else _read(file)
+    if own is not None and stated is not None and not stated.strip():
+        raise SpecmapError("the launch command is empty; --args or --args-file state it")
+    if stated is None:
+        stated = own
+    if stated is None:
         raise SpecmapError("these options need a launch command: --args or --args-file")
     model, draft = given["model_config"], given["draft_config"]
     return Launch(
-        text=text if text is not None else _read(file),
+        text=stated,
         server=given["server"],
         env=_pairs(given["env"]),
         model_config=Path(model) if model else None,

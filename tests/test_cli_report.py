@@ -185,6 +185,8 @@ def test_a_launch_that_is_not_the_run_s_is_left_out(
         (("clean", "bad", "--run", "x"), "--run belongs to one target; name the run's folder as"),
         (("clean", "-o", "bad"), "--output 'bad' is a folder; name a file in it"),
         (("clean", "-o", "clean/sglang/__init__.py/x.html"), "cannot write "),
+        (("clean", "--args", " "), "the launch command is empty; --args or --args-file state it"),
+        (("clean", "--args-file", "/dev/null"), "the launch command is empty; --args or --args-"),
         (("clean", "--batch", "bs=4"), "these options need a launch: --args or --args-file, or a"),
     ],
 )
