@@ -122,15 +122,15 @@ def alone() -> None:
         return (size, value, other) if kind == LAUNCHES else (0, 0, 0)
 
     for again in (False, True):
-        launches = Launches(ring, ())
+        launches = Launches(ring, ("elementwise",))  # relu, and the addition
         launches.start()
         for name, work in works.items():
             ours = counted(work)
-            print(f"{name}{' (after a profiler)' if again else ''}: graphs, kernels {ours[:2]}")
+            print(f"{name}{' (after a profiler)' if again else ''}: graphs, kernels, named {ours}")
         if not again:
             for name, work in works.items():
                 print(f"{name}: torch's profiler {dict(by_torch(work))}")
-                print(f"{name}: ours under it {counted(work)[:2]}")
+                print(f"{name}: ours under it {counted(work)}")
         launches.stop()
     memory.unlink()
 
