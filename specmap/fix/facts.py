@@ -15,11 +15,11 @@ from specmap.codemap.condition import Atom
 from specmap.codemap.source import Span, file_of, symbol_id
 from specmap.fix import capture
 from specmap.fix.constants import Constants, is_property
-from specmap.fix.enums import methods_of
 from specmap.fix.numbers import Numbers
 from specmap.fix.returned import returned
 from specmap.fix.scope import DEPTH, Scope, asked, deeper, definitions, is_none, is_self, parameters
 from specmap.fix.tree import Tree
+from specmap.scan.enums import methods_of
 
 
 def facts_of(tree: Tree) -> Facts:

@@ -49,6 +49,9 @@ def _holds(
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             inner = value(node.operand)
             return None if inner is None else not inner
+        if isinstance(node, ast.IfExp):
+            test = value(node.test)
+            return None if test is None else value(node.body if test else node.orelse)
         if isinstance(node, ast.Constant) and isinstance(node.value, bool):
             return node.value
         if isinstance(node, ast.Name) and node.id in defaults:
