@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from textwrap import dedent
 
-from specmap.codemap.graph import CodeMap, Decision, Function, Term
+from specmap.codemap.graph import CallEdge, CodeMap, Decision, Function, Term
 from specmap.codemap.source import Span, canonical, lines_of
 
 ReadText = Callable[[str], str | None]
@@ -32,7 +32,9 @@ class Callees:
     def __init__(self, codemap: CodeMap, read: ReadText) -> None:
         self._functions = {function.id: function for function in codemap.functions}
         self._deciding = {d.holder for d in codemap.decisions if d.kind == "can_run"}
-        self._edges = codemap.edges
+        self._edges: dict[str, list[CallEdge]] = {}
+        for edge in codemap.edges:
+            self._edges.setdefault(edge.caller, []).append(edge)
         self._read = read
 
     def of(self, decision: Decision, term: Term) -> list[Function]:
@@ -40,8 +42,7 @@ class Callees:
         said = canonical(term.text)
         return [
             self._functions[callee]
-            for edge in self._edges
-            if edge.caller == decision.holder
+            for edge in self._edges.get(decision.holder, ())
             if edge.span.file == term.span.file
             if term.span.line <= edge.span.line <= term.span.end_line
             if f"{edge.text}(" in said

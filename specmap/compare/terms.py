@@ -194,12 +194,10 @@ def _beside(term: Term, decision: Decision) -> Iterator[str]:
     """Yield the operands beside a term of which any one is enough for the graph."""
     own = _joined(term.text, ast.Or if term.graph_when else ast.And)
     yield from (ast.unparse(operand) for operand in own)
-    for whole in decision.terms:
-        if whole.text == term.conjunct_of and _joined(
-            whole.text, ast.Or if whole.graph_when else ast.And
-        ):
-            others = (t for t in decision.terms if t.conjunct_of == whole.text)
-            yield from (other.text for other in others if other.text != term.text)
+    around = [whole for whole in decision.terms if whole.text == term.conjunct_of]
+    if any(_joined(whole.text, ast.Or if whole.graph_when else ast.And) for whole in around):
+        others = (t for t in decision.terms if t.conjunct_of == term.conjunct_of)
+        yield from (other.text for other in others if other.text != term.text)
 
 
 def _joined(text: str, operator: type[ast.boolop]) -> list[ast.expr]:
