@@ -13,7 +13,7 @@ from specmap.scan.nodes import nodes_in
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
-def set_attribute(node: ast.expr) -> str | None:
+def set_attribute(node: ast.AST) -> str | None:
     """Return the attribute that ``setattr(x, "name", value)`` stores to."""
     if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "setattr":
         if len(node.args) == 3 and isinstance(node.args[1], ast.Constant):

@@ -6,13 +6,17 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from specmap.codemap.condition import AtomKind
+from specmap.scan.truths import strongest
 from specmap.scan.values import (
     Arm,
     Arms,
     ClassRef,
+    Const,
     External,
     Frame,
     Instance,
+    Opaque,
     Scope,
     Sequence,
     Super,
@@ -25,6 +29,9 @@ from specmap.scan.values import (
 
 if TYPE_CHECKING:
     from specmap.scan.resolver import Resolver
+
+
+_BOOLEANS = (Const(True), Const(False))
 
 
 def _bool(resolver: Resolver, node: ast.Call, scope: Scope) -> Arms:
@@ -53,9 +60,34 @@ def _getattr(resolver: Resolver, node: ast.Call, scope: Scope) -> Arms:
     if len(lack) > 1:  # which of the declared classes it is decides, and nobody knows
         return resolver.expressions.opaque(node, scope)
     found = unite(*groups)
+    asker = scope.frame.function
+    flag = all(arm.value in _BOOLEANS for arm in default)
+    if default and flag and asker and asker.name in resolver.vocabulary.decisions:
+        return _told_here(resolver, node, name.value, found, default, scope) or default
     if not is_known(found) and is_known(default):
         return default
     return found if is_known(found) else ()
+
+
+def _told_here(
+    resolver: Resolver, node: ast.Call, name: str, found: Arms, default: Arms, scope: Scope
+) -> Arms:
+    """Settle, or name by the call itself, what objects that nobody can tell have."""
+    unknown = [arm for arm in found if isinstance(arm.value, Opaque) and not arm.value.plugin]
+    if not unknown:
+        return found
+    told = tuple(arm for arm in found if arm not in unknown)
+    values = {arm.value for arm in (*told, *default)}
+    given = resolver.members.given(name)
+    if len(values) == 1 and given is not None and given <= values:
+        return default
+    module = scope.frame.module
+    text = module.text(node) if hasattr(node, "lineno") else ast.unparse(node)
+    kind = resolver.kind_of(text)
+    if kind is AtomKind.UNKNOWN:
+        kind = strongest({arm.value.kind for arm in unknown if isinstance(arm.value, Opaque)})
+    here = Opaque(text, kind, module.span(node))
+    return unite(told, tuple(Arm(here, arm.condition) for arm in unknown))
 
 
 def _type(resolver: Resolver, node: ast.Call, scope: Scope) -> Arms:

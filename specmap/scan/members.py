@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from specmap.codemap.condition import AtomKind
-from specmap.scan.module import ClassInfo, FunctionInfo, Module
+from specmap.scan.bodies import set_attribute
+from specmap.scan.module import ClassInfo, FunctionInfo, Module, last_name
 from specmap.scan.nodes import nodes_in
 from specmap.scan.values import (
     NONE,
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 
 # A record made at more places than this holds data; its annotation is all there is to say.
 _FEW = 3
+# A name that more files hold is given what nobody can list.
+_FEW_FILES = 20
 
 
 class Members:
@@ -41,6 +45,7 @@ class Members:
     def __init__(self, resolver: Resolver) -> None:
         self._resolver = resolver
         self._known: dict[tuple[Instance, str], Arms] = {}
+        self._given: dict[str, frozenset[Const] | None] = {}
         self._passed: dict[tuple[Instance, str, str], Arms] = {}
 
     def named(self, value: Instance, name: str, reader: Module | None = None) -> Arms:
@@ -211,6 +216,19 @@ class Members:
                     return method, call.args[0]
         return None
 
+    def given(self, name: str) -> frozenset[Const] | None:
+        """Return the constants that any code gives an attribute of this name; None = others."""
+        if name not in self._given:
+            tree = self._resolver.tree
+            files = tree.files_holding((name,), (f"{tree.package}/",))
+            few = len(files) <= _FEW_FILES
+            modules = [m for m in map(tree.module_at, files if few else ()) if m]
+            values = [v for m in modules for node in nodes_in(m.tree) for v in _values(node, name)]
+            constants = [v for v in values if isinstance(v, ast.Constant)]
+            others = not few or len(constants) < len(values)
+            self._given[name] = None if others else frozenset(Const(v.value) for v in constants)
+        return self._given[name]
+
     def of_class(self, value: ClassRef, name: str) -> Arms:
         """Return an attribute of a class: member, method, nested class or value."""
         cls = value.cls
@@ -251,3 +269,17 @@ class Members:
         if isinstance(value.self_value, Instance):
             return self._resolver.decorated.bound(value.self_value, method)
         return only(FunctionRef(method, value.self_value))
+
+
+def _values(node: ast.AST, name: str) -> Iterator[ast.expr | None]:
+    """Yield what a statement or a call gives an attribute of this name; None = not told."""
+    if isinstance(node, ast.keyword) and node.arg == name:
+        yield node.value
+    elif (isinstance(node, ast.FunctionDef) and node.name == name) or set_attribute(node) == name:
+        yield None
+    elif isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        for target in (part for whole in targets for part in nodes_in(whole)):
+            if isinstance(target, ast.Name | ast.Attribute) and last_name(target) == name:
+                plain = target in targets and not isinstance(node, ast.AugAssign)
+                yield node.value if plain else None

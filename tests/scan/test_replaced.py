@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from specmap.codemap.condition import AtomKind, Condition, atoms_of, render
-from tests.review_tree import RUNNER, edit, plant, scan
+from tests.review_tree import RUNNER, VERIFY, edit, plant, scan
 
 RUNNERS = "sglang/srt/model_executor/model_runner.py"
 MADE = "            self.graph_runner = CudaGraphRunner(self)\n"
@@ -236,3 +236,36 @@ def test_a_patch_of_the_decision(tmp_path: Path, patch: str, expected: str) -> N
     file = folder / RUNNER
     file.write_text(f"{file.read_text('utf-8')}\n\n{patch}", "utf-8")
     assert render(verify(folder)) == expected
+
+
+ASKED = "getattr(forward_batch.spec_info, 'skip_graph', False)"
+
+
+@pytest.mark.parametrize(
+    ("stored", "settled"),
+    [
+        ("", True),
+        ("batch.spec_info.skip_graph = False", True),
+        ("batch.spec_info.skip_graph = True", False),
+        ("batch.spec_info.skip_graph = batch", False),
+    ],
+)
+def test_an_attribute_that_nothing_gives_another_value_has_its_default(
+    tmp_path: Path, stored: str, settled: bool
+) -> None:
+    """Else the call itself is the term, in its own place, whatever object it asks."""
+    folder = plant(tmp_path / "t")
+    test = f"        if {ASKED}:\n            return False\n        return forward_batch.batch_size"
+    edit(folder, RUNNER, ("        return forward_batch.batch_size", test))
+    batches = "sglang/srt/model_executor/forward_batch_info.py"
+    edit(folder, batches, ("=batch.spec_info", "=made_elsewhere(batch)"))
+    last = "        batch.spec_info = result.logits_output\n"
+    edit(folder, VERIFY, (last, f"{last}        {stored}\n"))
+    found = verify(folder)
+    asked = [atom for atom in atoms_of(found) if "skip_graph" in atom.text]
+    if settled:
+        assert not asked
+        return
+    assert [atom.text for atom in asked] == [ASKED]
+    line = (folder / RUNNER).read_text("utf-8").splitlines().index(f"        if {ASKED}:") + 1
+    assert [(atom.span.file, atom.span.line) for atom in asked if atom.span] == [(RUNNER, line)]
