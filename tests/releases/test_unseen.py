@@ -29,7 +29,6 @@ DATA: dict[str, list[dict[str, Any]]] = json.loads(
 )
 
 # Facts that the map or the verdicts do not meet, each with its reason. One that is met must leave.
-_OPEN = "UNKNOWN: what stands in the draft's place for a prefill graph is not told"
 _DECIDES = "one caller decides by the flag, another drops it"
 _REPORTED = "assigned after the test of the same name, which it cannot decide"
 UNMET = {
@@ -39,9 +38,6 @@ UNMET = {
     "0.5.10-layers-v1": "UNKNOWN: the length of a list that a loop fills",
     "0.5.15-flag-draft": _DECIDES,
     "0.5.15-flag-runner-prefill": _REPORTED,
-    "0.5.16-off": _OPEN,
-    "0.5.16-decode-off": _OPEN,
-    "0.5.16-fa3": _OPEN,
 }
 
 

@@ -255,3 +255,21 @@ def test_a_member_that_some_of_the_declared_classes_have_is_not_told(tmp_path: P
 def test_a_member_that_all_of_them_have_is(tmp_path: Path) -> None:
     source = BACKENDS.replace("class Plain(Backend)", "class Plain")
     assert truth(tmp_path, source, "allows is not None") == "always"
+
+
+@pytest.mark.parametrize(
+    ("asked", "printed"),
+    [
+        ("made(None)", "always"),
+        ("made(Runner())", "never"),
+    ],
+)
+def test_what_a_function_gives_back_on_no_way_but_none(
+    tmp_path: Path, asked: str, printed: str
+) -> None:
+    source = (
+        "class Runner:\n    pass\n\n"
+        "def made(runner) -> Runner | None:\n    if runner is None:\n        return None\n"
+        "    return Runner()\n\n" + method(f"{asked} is None")
+    )
+    assert truth(tmp_path, source, f"{asked} is None") == printed
