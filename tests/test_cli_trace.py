@@ -306,7 +306,7 @@ def test_a_killed_rank_loses_nothing_that_it_recorded(bench: Bench) -> None:
         waited(lambda: spool.stat().st_size > 64 + 32 * 50, "fifty records")
         waited(lambda: list(bench.run.glob(f"*-{second}.json")), "the header")
         os.kill(second, signal.SIGKILL)
-        running.communicate(timeout=SECONDS)
+        report, _ = running.communicate(timeout=SECONDS)
     assert text_of(bench.log).endswith("served 300\n")
     headers = {
         header["pid"]: header
@@ -316,6 +316,7 @@ def test_a_killed_rank_loses_nothing_that_it_recorded(bench: Bench) -> None:
     assert not headers[second]["finished"]
     assert not (Path("/dev/shm") / headers[second]["shm"]).exists()
     assert running.returncode == 1
+    assert "killed, and every record was saved from its memory (TP " in report
     assert f"(process {second})" in problems(bench)["rank-missing"]
     whole, cut = (count for _, count in phases(bench)["verify"])
     assert whole == 300
