@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from specmap.codemap.hazards import Fallback, FallbackKind
 from specmap.scan.module import FunctionInfo, last_name
@@ -45,7 +45,7 @@ class Fallbacks:
                 block = getattr(node, name, None)
                 if isinstance(block, list):
                     kept = [s for s in block if id(s) not in never]
-                    yield from self._disabled(kept, function, tests)
+                    yield from self._disabled(kept, function, nodes)
 
     def _is_never(self, test: ast.expr) -> bool:
         """Whether a test asks for the device of another platform."""
@@ -88,7 +88,7 @@ class Fallbacks:
         )
 
     def _disabled(
-        self, block: list[ast.stmt], function: FunctionInfo, tests: list[ast.If]
+        self, block: list[ast.stmt], function: FunctionInfo, nodes: Sequence[ast.AST]
     ) -> Iterator[Fallback]:
         module = function.module
         for statement in block:
@@ -101,7 +101,7 @@ class Fallbacks:
                         function.id,
                         FallbackKind.DISABLED,
                         f"{module.text(target)} = {module.text(statement.value)}",
-                        self._says_in(block) or self._says_later(target, tests),
+                        self._says_in(block) or self._says_later(target, nodes),
                         any(isinstance(s, ast.Raise) for s in block),
                         self._is_restored(target, statement, function),
                     )
@@ -122,15 +122,16 @@ class Fallbacks:
             for later in function.facts.assigns
         )
 
-    def _says_later(self, target: ast.Attribute, tests: list[ast.If]) -> bool:
-        """Whether a test of the setting further down says what was done."""
+    def _says_later(self, target: ast.Attribute, nodes: Sequence[ast.AST]) -> bool:
+        """Whether a test of the setting that is asked afterwards, too, says what was done."""
         return any(
-            test.lineno > target.lineno
+            isinstance(test, ast.If)
             and self._says_in(test.body)
             and any(
                 isinstance(n, ast.Attribute) and n.attr == target.attr for n in nodes_in(test.test)
             )
-            for test in tests
+            for node in nodes
+            for test in _after(target.lineno, node)
         )
 
     def _says_in(self, block: list[ast.stmt]) -> bool:
@@ -147,6 +148,15 @@ class Fallbacks:
                     if names & self._says:
                         return True
         return False
+
+
+def _after(line: int, node: ast.AST) -> Iterator[ast.stmt]:
+    """Yield what stands after a line in the blocks of a node that the line is in."""
+    for name in ("body", "orelse", "finalbody"):
+        block = getattr(node, name, None)
+        if isinstance(block, list) and block and block[0].lineno <= line:
+            last = block[-1].end_lineno or block[-1].lineno
+            yield from (s for s in block if line <= last and s.lineno > line)
 
 
 def _below(body: list[ast.stmt]) -> Iterator[ast.AST]:
