@@ -29,6 +29,30 @@ DRAFT: dict[str, object] = {
     "architectures": ["LlamaForCausalLMEagle3"],
     "num_hidden_layers": 1,
 }
+# DeepSeek V3, as its config.json on the model hub says.
+DEEPSEEK: dict[str, object] = {
+    "architectures": ["DeepseekV3ForCausalLM"],
+    "model_type": "deepseek_v3",
+    "hidden_size": 7168,
+    "intermediate_size": 18432,
+    "moe_intermediate_size": 2048,
+    "num_hidden_layers": 61,
+    "num_nextn_predict_layers": 1,
+    "num_attention_heads": 128,
+    "num_key_value_heads": 128,
+    "n_routed_experts": 256,
+    "n_shared_experts": 1,
+    "num_experts_per_tok": 8,
+    "first_k_dense_replace": 3,
+    "kv_lora_rank": 512,
+    "q_lora_rank": 1536,
+    "qk_nope_head_dim": 128,
+    "qk_rope_head_dim": 64,
+    "v_head_dim": 128,
+    "vocab_size": 129280,
+    "max_position_embeddings": 163840,
+    "torch_dtype": "bfloat16",
+}
 # What nvidia-smi reports for 80 GB and 141 GB cards.
 MIB = {80: 81559, 141: 143771}
 

@@ -1,10 +1,10 @@
 """Facts of releases that the scanner was not written with.
 
-``data/unseen.json`` holds, with file and line, what the source of 0.5.3, 0.5.10, 0.5.11, 0.5.15
-and 0.5.16 says: facts of the shape of ``data/facts.json``, and launches of Llama with the worker
-and the verdicts of draft, verify and draft extend, or the refusal. ``refusals`` are launches of
-more releases, which the argument code alone refuses. The launches, and the facts of 0.5.16, were
-written down before specmap was asked.
+``data/unseen.json`` holds, with file and line, what the source of 0.5.3, 0.5.7, 0.5.10, 0.5.11,
+0.5.14, 0.5.15, 0.5.16 and 0.5.20 says: facts of the shape of ``data/facts.json``, and launches of
+Llama or DeepSeek with the worker and the verdicts of draft, verify and draft extend, or the
+refusal. ``refusals`` are launches of more releases, which the argument code alone refuses. The
+launches, and the facts of 0.5.16, were written down before specmap was asked.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from typing import Any
 import pytest
 
 from specmap.codemap.outcome import Outcome
+from specmap.scan.launch.tables import Inputs
 from tests.releases.answer_key import Fact, differences
-from tests.releases.launches import DRAFT, evaluate
+from tests.releases.launches import DEEPSEEK, DRAFT, evaluate
 from tests.releases.trees import map_of
 from tests.releases.verdicts import inputs, judged, phase
 
@@ -38,6 +39,10 @@ UNMET = {
     "0.5.10-layers-v1": "UNKNOWN: the length of a list that a loop fills",
     "0.5.15-flag-draft": _DECIDES,
     "0.5.15-flag-runner-prefill": _REPORTED,
+    "0.5.14-dflash-off-full": "UNKNOWN: the runner that a worker takes in place of its graphs",
+    "0.5.14-deepep8-max12": "UNKNOWN: a phase's own sizes, where draft and verify capture others",
+    "0.5.20-standalone-over-tc": _OPEN,
+    "0.5.20-uno-tree": "UNKNOWN: the class of what a batch carries, which the runner asks for",
 }
 
 
@@ -71,22 +76,30 @@ def test_launch(launch: dict[str, Any]) -> None:
     assert found.worker.name == launch["worker"], launch["source"]
     verdicts = {name: phase(found, name).verdict.value for name in launch["verdicts"]}
     assert verdicts == launch["verdicts"], launch["source"]
+    if "sizes" in launch:
+        assert list(found.captured.sizes or ()) == launch["sizes"], launch["source"]
 
 
 @pytest.mark.parametrize("launch", _parameters("refusals"))
 def test_refusal(launch: dict[str, Any]) -> None:
-    refusal = evaluate(launch["release"], inputs(launch["args"], gigabytes=80)).facts().refused
+    refusal = evaluate(launch["release"], _inputs(launch)).facts().refused
     assert refusal is not None, launch["source"]
     assert refusal.certain
     assert launch["message"] in refusal.message
 
 
 def _outcome(launch: dict[str, Any]) -> Outcome:
-    given = inputs(launch["args"], gigabytes=80, env=launch.get("env"))
-    if architecture := launch.get("draft_architecture"):
-        given = replace(given, draft_config={**DRAFT, "architectures": [architecture]})
-    evaluator = evaluate(launch["release"], given)
+    evaluator = evaluate(launch["release"], _inputs(launch))
     return judged(launch["release"], evaluator, batch=launch.get("batch", ""))
+
+
+def _inputs(launch: dict[str, Any]) -> Inputs:
+    given = inputs(launch["args"], gigabytes=80, sm=launch.get("sm", 90), env=launch.get("env"))
+    if architecture := launch.get("draft_architecture"):
+        return replace(given, draft_config={**DRAFT, "architectures": [architecture]})
+    if launch.get("model") == "deepseek":
+        return replace(given, model_config=DEEPSEEK, draft_config=DEEPSEEK)
+    return given
 
 
 def test_unmet_facts_exist() -> None:
