@@ -14,6 +14,7 @@ from specmap.scan.stored import (
     CONSTRUCTORS,
     FoundStore,
     Groups,
+    apart,
     as_needed,
     filled,
     is_swap,
@@ -214,7 +215,7 @@ class Attributes:
                 continue
             if runs and is_passing(store, self.execution(store.scope.frame).stores):
                 continue  # walks follow it
-            arms = under(value, condition)
+            arms = under(apart(value), condition)
             if found.outside:
                 arms = under(arms, self._switched(found.function))
                 if not (runs and is_renewal(found)):

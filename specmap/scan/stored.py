@@ -5,7 +5,15 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, replace
 
-from specmap.codemap.condition import TRUE, AtomKind, Condition, any_of, negate
+from specmap.codemap.condition import (
+    TRUE,
+    AtomKind,
+    Condition,
+    all_of,
+    any_of,
+    is_marked,
+    negate,
+)
 from specmap.scan.bodies import same_place
 from specmap.scan.guards import Exit, Path, Store, Test, Unseen
 from specmap.scan.module import FunctionInfo
@@ -158,6 +166,19 @@ def set_later(arms: Arms) -> Arms:
         return optional(arms)
     unset = any_of(*(arm.condition for arm in arms if arm.value == NONE))
     return (*others, Arm(NONE, negate(stored) if unset == TRUE else unset))
+
+
+def apart(arms: Arms) -> Arms:
+    """Take ``None`` out of what one store gives where it gives an object.
+
+    Both hold where ``None`` is what an exception leaves, which no test tells.
+    """
+    objects = [arm.condition for arm in arms if isinstance(arm.value, Instance)]
+    unset = [arm.condition for arm in arms if arm.value == NONE]
+    if not objects or not unset or any(map(is_marked, (*objects, *unset))):
+        return arms
+    left = all_of(any_of(*unset), negate(any_of(*objects)))
+    return (*(arm for arm in arms if arm.value != NONE), Arm(NONE, left))
 
 
 def filled(base: Arms, items: Arms, entries: list[tuple[object, Arms]]) -> Arms:

@@ -230,3 +230,24 @@ def test_a_runner_that_is_made_when_it_is_needed(tmp_path: Path, test: str, also
         ("        draft_tokens = self", "        self.ensure()\n        draft_tokens = self"),
     )
     assert graphs(folder)["draft"] == also + usual != "never"
+
+
+def test_what_an_exception_leaves_is_not_all_that_a_runner_can_be(tmp_path: Path) -> None:
+    """``return None`` in a handler, and a start value before it."""
+    folder = plant(tmp_path / "t")
+    before = graphs(folder)
+    helper = "\n\ndef made(runner):\n    try:\n        shared = runner.shared()\n"
+    helper += (
+        "    except AttributeError:\n        return None\n    return CudaGraphRunner(runner)\n"
+    )
+    calls = "            self.set_up_graphs()\n"
+    method = "    def set_up_graphs(self):\n        self.graph_runner = None\n"
+    method += "        self.graph_runner = made(self)\n\n    def forward("
+    edit(
+        folder,
+        RUNNERS,
+        ("            self.graph_runner = CudaGraphRunner(self)\n", calls),
+        ("    def forward(", method),
+        ("\n\n@dataclass", f"{helper}\n\n@dataclass"),
+    )
+    assert graphs(folder)["verify"] == before["verify"] != "never"
