@@ -30,18 +30,12 @@ DATA: dict[str, list[dict[str, Any]]] = json.loads(
 )
 
 # Facts that the map or the verdicts do not meet, each with its reason. One that is met must leave.
-_DECIDES = "one caller decides by the flag, another drops it"
-_REPORTED = "assigned after the test of the same name, which it cannot decide"
 UNMET = {
     "0.5.3-tree": "UNKNOWN: a global dict that the runner fills says whether the model has MLA",
-    "0.5.10-flag-v2-draft": _DECIDES,
-    "0.5.10-flag-runner-prefill": _REPORTED,
     "0.5.10-layers-v1": "UNKNOWN: the length of a list that a loop fills",
-    "0.5.15-flag-draft": _DECIDES,
-    "0.5.15-flag-runner-prefill": _REPORTED,
     "0.5.14-dflash-off-full": "UNKNOWN: the runner that a worker takes in place of its graphs",
     "0.5.14-deepep8-max12": "UNKNOWN: a phase's own sizes, where draft and verify capture others",
-    "0.5.20-standalone-over-tc": _OPEN,
+    "0.5.20-standalone-over-tc": "UNKNOWN: what stands in for a draft's prefill graph",
     "0.5.20-uno-tree": "UNKNOWN: the class of what a batch carries, which the runner asks for",
 }
 
