@@ -85,7 +85,8 @@ def _place(found: PlaceReason) -> Iterator[RenderableType]:
     for guard in found.guards:
         yield indent(Text(f"guard, line {guard.span.line}: {guard_text(guard)}"))
     if found.passes:
-        yield indent(Text(f"on the way of: {', '.join(found.passes)}"))
+        whose = "the function is " if found.source else ""
+        yield indent(Text(f"{whose}on the way of: {', '.join(found.passes)}"))
     if found.likely:
         yield ""
         yield heading("Lines that may have been meant")

@@ -48,7 +48,7 @@ def line_reason(
         span=Span(file, line, line),
         source=source[line - 1].strip(),
         facts=tuple(dict.fromkeys(facts)),
-        guards=guards,
+        guards=tuple(g for g in guards if holder is not None and _inside(g.span, holder.span)),
         passes=tuple(_passes(codemap, holder.id)) if holder is not None else (),
     )
     if flags:
@@ -123,6 +123,11 @@ def flag_text(flag: Flag) -> str:
 
 def _covers(span: Span, line: int) -> bool:
     return span.line <= line <= span.end_line
+
+
+def _inside(span: Span, function: Span) -> bool:
+    """Whether a guard is the function's own: those of its callers differ from way to way."""
+    return span.file == function.file and _covers(function, span.line)
 
 
 def _holder(codemap: CodeMap, file: str, line: int) -> Function | None:

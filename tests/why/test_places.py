@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from specmap.codemap.graph import CodeMap
-from specmap.codemap.source import symbol_id
+from specmap.codemap.source import Span, symbol_id
 from specmap.errors import SpecmapError
 from specmap.why.lines import (
     file_reason,
@@ -66,6 +68,23 @@ def test_a_line_with_a_flag_says_what_it_is(sample: CodeMap) -> None:
     found = line_reason(sample, EAGLE, 308, SOURCE, ())
     assert "can_run_cuda_graph is constant False, phase target_prefill" in found.facts
     assert found.likely == ()
+
+
+def test_the_guards_of_a_line_are_those_of_its_function(sample: CodeMap) -> None:
+    """Another worker's test on its way to a shared function is no test of this line."""
+    flag = next(f for f in sample.flags if f.span.file == EAGLE and f.span.line == 308)
+    own = next(g for g in flag.guards if g.span.line == 290)
+    foreign = (
+        replace(own, span=Span(EAGLE, 60, 60)),
+        replace(own, span=Span("sglang/srt/speculative/other.py", 290, 290)),
+    )
+    holder = next(f for f in sample.functions if f.id == flag.holder)
+    changed = replace(
+        sample,
+        flags=(replace(flag, guards=(*foreign, own)),),
+        functions=(replace(holder, span=Span(EAGLE, 278, 330)),),
+    )
+    assert line_reason(changed, EAGLE, 308, SOURCE, ()).guards == (own,)
 
 
 def test_a_line_that_is_not_there(sample: CodeMap) -> None:
