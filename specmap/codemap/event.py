@@ -109,11 +109,16 @@ class SizeCount:
 
 @dataclass(frozen=True, slots=True)
 class LaunchCount:
-    """Passes of one state whose launches were counted, and what all of them launched."""
+    """Passes of one state whose launches were counted, and what all of them launched.
+
+    ``usual`` is what most of them launched each, ``usual_passes`` how many did just that.
+    """
 
     state: State
     passes: int
     launches: Launches
+    usual: Launches
+    usual_passes: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from specmap.codemap.event import (
     State,
     Stretch,
 )
+from specmap.codemap.outcome import CYCLE
 from specmap.codemap.source import Span
 from specmap.report.options import RenderOptions
 from specmap.report.outcome_text import place, ranges
@@ -29,8 +30,8 @@ _SHOWN_SYNCS = 10
 _SHOWN_COSTS = 2
 _FEW_WINDOWS = 20
 _LIVE_NAME, _LIVE_STATE = 34, 10
-_COLUMNS = ("phase", "passes", "state", "CPU", "GPU", "share", "padding")
-_LAUNCHES, _WHY = "launches a pass", "why not graph"
+_COLUMNS = ("phase", "passes", "state", "CPU", "CPU share")
+_GPU, _PADDING, _LAUNCHES, _WHY = "GPU", "padding", "launches a pass", "why not graph"
 
 
 def render_run(run: Run, options: RenderOptions) -> str:
@@ -136,41 +137,56 @@ def _rank(rank: RankRun, others: list[RankRun]) -> Iterator[RenderableType]:
     shown = f", figures of {rank_names([rank])}" if len(others) > 1 else ""
     yield heading(f"{workers}, {rank_names(others)}", f"{rank.cycles} cycles{shown}")
     if rank.phases:
-        counted = any(phase.launches for phase in rank.phases)
-        columns = (*_COLUMNS, *([_LAUNCHES] if counted else []), _WHY)
-        yield table(columns, [_phase(phase, counted) for phase in rank.phases], wide=_WHY)
+        yield table(*_phases(rank.phases), wide=_WHY)
     yield from _cycle_line(rank)
 
 
-def _phase(phase: PhaseStats, counted: bool) -> list[str | Text]:
-    return [
-        phase.phase,
-        str(phase.passes),
-        _states(phase),
-        duration(phase.median_cpu_ns),
-        duration(phase.gpu_ns // phase.gpu_passes) if phase.gpu_passes else "",
-        f"{phase.share:.0%}",
-        f"{1 - phase.real / phase.padded:.0%}" if phase.padded else "",
-        *(["\n".join(map(_launches, phase.launches))] if counted else []),
-        _why(phase),
+def _gpu_ns(phase: PhaseStats) -> int:
+    return phase.gpu_ns // phase.gpu_passes if phase.gpu_passes else 0
+
+
+def _gpu(phase: PhaseStats, cycle_ns: int) -> str:
+    """Write the mean GPU time of a pass, and its part in that of draft, verify and draft_extend."""
+    if not phase.gpu_passes:
+        return ""
+    share = f" ({_gpu_ns(phase) / cycle_ns:.0%})" if phase.phase in CYCLE and cycle_ns else ""
+    return duration(_gpu_ns(phase)) + share
+
+
+def _phases(phases: tuple[PhaseStats, ...]) -> tuple[tuple[str, ...], list[list[str | Text]]]:
+    """Return the columns and rows of the phase table; what was not measured has no column."""
+    timed = any(phase.gpu_passes for phase in phases)
+    counted = any(phase.launches for phase in phases)
+    more = [(timed, _GPU), (True, _PADDING), (counted, _LAUNCHES)]
+    each = [_gpu_ns(phase) for phase in phases if phase.phase in CYCLE]
+    cycle_ns = sum(each) if all(each) else 0
+    rows: list[list[str | Text]] = [
+        [
+            phase.phase,
+            str(phase.passes),
+            _states(phase),
+            duration(phase.median_cpu_ns),
+            f"{phase.share:.0%}",
+            *([_gpu(phase, cycle_ns)] if timed else []),
+            f"{1 - phase.real / phase.padded:.0%}" if phase.padded else "",
+            *(["\n".join(map(_launches, phase.launches))] if counted else []),
+            _why(phase),
+        ]
+        for phase in phases
     ]
+    return (*_COLUMNS, *(name for there, name in more if there), _WHY), rows
 
 
 def _launches(count: LaunchCount) -> str:
-    """Write the mean of a state's passes: graphs, kernels one by one, collectives among them."""
-    each, parts = count.launches, []
+    """Write a usual pass of a state: graphs, kernels one by one, collectives among them."""
+    each, parts = count.usual, []
     if each.graphs:
-        parts.append(
-            f"{_mean(each.graphs, count)} graph{'s' if each.graphs > count.passes else ''}"
-        )
-    parts.append(f"{_mean(each.kernels, count)} kernels")
+        parts.append(f"{each.graphs} graph{'s' if each.graphs > 1 else ''}")
+    parts.append(f"{each.kernels} kernel{'s' if each.kernels != 1 else ''}")
     if each.collectives:
-        parts[-1] += f" ({_mean(each.collectives, count)} collectives)"
-    return " + ".join(parts)
-
-
-def _mean(launched: int, count: LaunchCount) -> str:
-    return f"{round(launched / count.passes, 1):g}"
+        parts[-1] += f" ({each.collectives} collective{'s' if each.collectives > 1 else ''})"
+    often = f", {count.usual_passes} of {count.passes}" if count.usual_passes < count.passes else ""
+    return " + ".join(parts) + often
 
 
 def _states(phase: PhaseStats) -> Text:

@@ -21,6 +21,7 @@ from specmap.trace.cycles import Draft
 _SAMPLES = 4096
 _FIRST, _LAST = 4, 4
 _MOST_REASONS = 64
+_MOST_LAUNCHES = 256
 OTHER_REASONS = "other reasons"
 
 
@@ -54,6 +55,25 @@ class _Reason:
 
 
 @dataclass(slots=True)
+class _Launched:
+    """What the passes of one state launched."""
+
+    passes: int = 0
+    launches: Launches = field(default_factory=Launches)
+    alike: Counter[Launches] = field(default_factory=Counter)
+
+    def add(self, one: Launches) -> None:
+        self.passes += 1
+        self.launches += one
+        if one in self.alike or len(self.alike) < _MOST_LAUNCHES:
+            self.alike[one] += 1
+
+    def of(self, state: State) -> LaunchCount:
+        [(usual, passes)] = self.alike.most_common(1)
+        return LaunchCount(state, self.passes, self.launches, usual, passes)
+
+
+@dataclass(slots=True)
 class PhaseTally:
     """One phase of one worker; see :class:`specmap.codemap.event.PhaseStats`."""
 
@@ -70,8 +90,7 @@ class PhaseTally:
     replays: int = 0
     graph_sizes: set[int] = field(default_factory=set)
     sizes: Counter[tuple[int, State]] = field(default_factory=Counter)
-    counted: Counter[State] = field(default_factory=Counter)
-    launches: dict[State, Launches] = field(default_factory=dict)
+    launches: dict[State, _Launched] = field(default_factory=dict)
     times: Sample = field(default_factory=Sample)
     cycles: Sample = field(default_factory=Sample)
     replay_times: Sample = field(default_factory=Sample)
@@ -93,8 +112,7 @@ class PhaseTally:
             self.gpu_ns += draft.gpu_ns
             self.gpu_passes += 1
         if draft.launches is not None:
-            self.counted[state] += 1
-            self.launches[state] = self.launches.get(state, Launches()) + draft.launches
+            self.launches.setdefault(state, _Launched()).add(draft.launches)
         if reason:
             self._reason(reason, draft.cycle, span)
         if state in (State.GRAPH, State.PIECEWISE):
@@ -155,7 +173,6 @@ class PhaseTally:
             replays=self.replays,
             sizes=tuple(SizeCount(*key, count) for key, count in sorted(self.sizes.items())),
             launches=tuple(
-                LaunchCount(state, self.counted[state], self.launches[state])
-                for state in State if self.counted[state]
+                self.launches[state].of(state) for state in State if state in self.launches
             ),
         )  # fmt: skip

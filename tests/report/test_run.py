@@ -38,8 +38,8 @@ def test_launches_are_shown_where_they_were_counted() -> None:
     counted = replace(
         EAGER_VERIFY,
         launches=(
-            LaunchCount(State.GRAPH, 16, Launches(16, 56, 0)),
-            LaunchCount(State.EAGER, 74, Launches(0, 74 * 480, 74 * 64)),
+            LaunchCount(State.GRAPH, 16, Launches(16, 656, 0), Launches(1, 3, 0), 15),
+            LaunchCount(State.EAGER, 74, Launches(0, 74 * 480, 74 * 64), Launches(0, 480, 64), 74),
         ),
     )
     run = replace(RUN, ranks=(rank(0, counted, phase("draft")),))
@@ -47,7 +47,7 @@ def test_launches_are_shown_where_they_were_counted() -> None:
     (columns,) = (line for line in lines if "launches a pass" in line)
     assert columns.split("│")[-3].strip() == "launches a pass"
     assert [line.split("│")[-3].strip() for line in lines if "kernels" in line] == [
-        "1 graph + 3.5 kernels", "480 kernels (64 collectives)",
+        "1 graph + 3 kernels, 15 of 16", "480 kernels (64 collectives)",
     ]  # fmt: skip
     assert "launches a pass" not in render_run(RUN, RenderOptions(width=160))
     jsonschema.Draft202012Validator(SCHEMA).validate(json.loads(render_run_json(run)))

@@ -264,7 +264,7 @@ def test_the_gpu_time_of_an_entry_is_that_of_its_only_pass(tmp_path: Path) -> No
     assert [(p.cycle, p.gpu_ns) for p in passes(rank, tmp_path)] == [(0, 700), (1, None), (1, None)]
 
 
-def launching(rank: Rank, eager: bool) -> None:
+def launching(rank: Rank, eager: bool, more: int = 0) -> None:
     """Write a cycle: outside its phases 5 kernels, in verify 60 with 32 collectives, or a graph."""
     with rank.call(STEP, DECODE, 4):
         rank.put(Kind.LAUNCHES, size=0, value=5, object=0)
@@ -277,7 +277,7 @@ def launching(rank: Rank, eager: bool) -> None:
                 with rank.call(RUNNER, VERIFY, 4, 4):
                     rank.replay()
                     rank.put(Kind.LAUNCHES, size=1, value=0, object=0)
-            rank.put(Kind.LAUNCHES, size=0, value=3, object=0)
+            rank.put(Kind.LAUNCHES, size=0, value=3 + more, object=0)
 
 
 def test_launches_are_those_of_the_phase_s_own_method(tmp_path: Path) -> None:
@@ -298,11 +298,12 @@ def test_a_phase_counts_its_launches_by_how_it_ran(tmp_path: Path) -> None:
     rank.put(Kind.COUNTING, value=1)
     for eager in (True, False, False):
         launching(rank, eager)
+    launching(rank, eager=False, more=1)
     rank.write(tmp_path)
     (found,) = read_run(tmp_path, NAMES).ranks[0].phases
     assert found.launches == (
-        LaunchCount(State.GRAPH, 2, Launches(2, 10, 0)),
-        LaunchCount(State.EAGER, 1, Launches(0, 65, 32)),
+        LaunchCount(State.GRAPH, 3, Launches(3, 16, 0), Launches(1, 5, 0), 2),
+        LaunchCount(State.EAGER, 1, Launches(0, 65, 32), Launches(0, 65, 32), 1),
     )
 
 
