@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
+from typing import Any
 
 import click
 
@@ -26,6 +28,22 @@ class Verb(click.Command):
                         f"{option.opts[0]} is given more than once; it has one value"
                     )
         return super().parse_args(ctx, args)
+
+
+class PositiveNumber(click.FloatRange):
+    """A finite number above zero; ``nan`` is in no range and yet passes for one."""
+
+    def __init__(self) -> None:
+        super().__init__(0, min_open=True)
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Read the number."""
+        number = float(super().convert(value, param, ctx))
+        if not math.isfinite(number):
+            self.fail(f"{value} is no finite number", param, ctx)
+        return number
 
 
 def _repeats(option: click.Option) -> bool:

@@ -59,7 +59,7 @@ _folder = click.argument("folder", metavar="DIR", type=click.Path(path_type=Path
 @click.option("--dir", "directory", type=click.Path(path_type=Path), metavar="DIR",
               help="Folder of the run (output/trace-N).")  # fmt: skip
 @click.option("--cycles", type=click.IntRange(1), metavar="N", help="End after N cycles.")
-@click.option("--seconds", type=click.FloatRange(0, min_open=True), metavar="S",
+@click.option("--seconds", type=cli_options.PositiveNumber(), metavar="S",
               help="End after S seconds; with --live they count from the first cycle.")  # fmt: skip
 @click.option("--stop-after", is_flag=True, help="Then stop the server too, with SIGTERM.")
 @click.option("--spans", is_flag=True, help="Time phases on the GPU, too.")
@@ -69,7 +69,7 @@ _folder = click.argument("folder", metavar="DIR", type=click.Path(path_type=Path
 @click.option("--launches", is_flag=True, help="Count kernel and graph launches, by CUPTI.")
 @click.option("--windows", type=click.IntRange(2), default=None, metavar="N",
               help="Measure the tracer's cost: N cycles armed, N disarmed.")  # fmt: skip
-@click.option("--baseline-tps", type=click.FloatRange(0, min_open=True), metavar="X",
+@click.option("--baseline-tps", type=cli_options.PositiveNumber(), metavar="X",
               help="Tokens per second of plain decoding, for the break-even.")  # fmt: skip
 @click.option("--log", type=click.Path(path_type=Path), metavar="FILE",
               help="Write the server's output there.")  # fmt: skip
@@ -239,7 +239,7 @@ def _shown(screen: Screen, run: Run, name: str = "text", output: Path | None = N
               help="config.json of the draft model.")  # fmt: skip
 @click.option("--worker", "workers", multiple=True, metavar="NAME", help="Draw this worker only.")
 @click.option("--phase", "phases", multiple=True, metavar="NAME", help="Draw this phase only.")
-@click.option("--baseline-tps", type=click.FloatRange(0, min_open=True), metavar="X",
+@click.option("--baseline-tps", type=cli_options.PositiveNumber(), metavar="X",
               help="Tokens per second of plain decoding, for the break-even.")  # fmt: skip
 @click.option("--other", type=click.Path(path_type=Path), metavar="DIR",
               help="A run with other draft steps: fixed and per-token cost of verify.")  # fmt: skip

@@ -43,6 +43,8 @@ def refused(
         (["--live", "--"], "no command after --"),
         (["--live", "--cycles", "0", "--", "x"], "0 is not in the range"),
         (["--live", "--seconds", "0", "--", "x"], "0 is not in the range"),
+        (["--live", "--seconds", "nan", "--", "x"], "nan is no finite number"),
+        (["--live", "--baseline-tps", "inf", "--", "x"], "inf is no finite number"),
         (["--live", "--stop-after", "--", "x"], "--stop-after needs --live and one of"),
         (["--attach", "1", "--cycles", "3", "--stop-after"], "--stop-after needs --live"),
         (["--attach", "1", "--log", "l"], "--log takes the output of a server that --live"),

@@ -49,6 +49,7 @@ def _of_phases(ranks: tuple[RankRun, ...]) -> Iterator[Metric]:
     passes: list[tuple[Labels, float]] = []
     cpu: list[tuple[Labels, float]] = []
     gpu: list[tuple[Labels, float]] = []
+    timed: list[tuple[Labels, float]] = []
     for rank in ranks:
         for phase in rank.phases:
             labels = (("rank", rank.name), ("worker", phase.worker), ("phase", phase.phase))
@@ -59,9 +60,13 @@ def _of_phases(ranks: tuple[RankRun, ...]) -> Iterator[Metric]:
             cpu.append((labels, phase.cpu_ns * _NS))
             if phase.gpu_passes:
                 gpu.append((labels, phase.gpu_ns * _NS))
+                timed.append((labels, phase.gpu_passes))
     yield Metric("passes", "", "Passes of a phase, by how they ran.", True, tuple(passes))
-    yield Metric("pass_cpu", "seconds", "CPU time inside a phase.", True, tuple(cpu))
+    yield Metric(
+        "pass_cpu", "seconds", "Host time from entering a phase to leaving it.", True, tuple(cpu)
+    )
     yield Metric("pass_gpu", "seconds", "GPU time of a phase, of timed passes.", True, tuple(gpu))
+    yield Metric("gpu_timed_passes", "", "Passes with a GPU time.", True, tuple(timed))
 
 
 def _of_ranks(ranks: tuple[RankRun, ...]) -> Iterator[Metric]:

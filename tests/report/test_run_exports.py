@@ -86,6 +86,7 @@ def test_prometheus_text() -> None:
     ]
     assert f"specmap_pass_cpu_seconds_total{{{verify}}} 3.0" in lines
     assert f"specmap_pass_gpu_seconds_total{{{verify}}} 1.5" in lines
+    assert any(line.startswith(f"specmap_gpu_timed_passes_total{{{verify}}} ") for line in lines)
     assert 'specmap_accepted_tokens_total{rank="rank-0-0-0-71"} 100' in lines
     assert 'specmap_sync_blocked_seconds_total{rank="rank-0-0-0-71"} 2.0' in lines
     assert lines[-2:] == [

@@ -8,6 +8,7 @@ from typing import Any
 
 from .faults import line_of, say
 from .ring import Ring
+from .spans import NO_CUDA
 
 _PAIRS = 64
 _events: list[int] = []  # those of the process: a rank may be armed again and again
@@ -35,6 +36,7 @@ class DriverSpans:
         torch = sys.modules.get("torch")
         cuda = getattr(torch, "cuda", None)
         if torch is None or cuda is None or not cuda.is_initialized():
+            say(NO_CUDA)
             return
         addresses = [
             ctypes.cast(getattr(self._driver, name), ctypes.c_void_p).value

@@ -24,6 +24,7 @@ from .wrapplan import Target
 
 _PAIRS, _PATIENCE, _READS_A_CYCLE = 64, 16, 8
 _INT32 = (1 << 31) - 1
+NO_CUDA = "no GPU times: CUDA is not in use in this process"
 
 Pair = tuple[Any, Any]
 
@@ -101,6 +102,8 @@ class Spans:
             timed = functools.partial(cuda.Event, enable_timing=True)
             self._streams = _Streams(torch)
             self._free = [(timed(), timed()) for _ in range(_PAIRS)]
+        else:
+            say(NO_CUDA)
 
     def _end(self, target: int, pair: Pair) -> None:
         try:

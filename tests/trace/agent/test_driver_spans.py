@@ -123,3 +123,23 @@ def test_a_window_without_the_tracer_has_none(driven: Toy) -> None:
     armed = [number for number in range(1, 23) if number // 5 % 2 == 0]
     assert [number for _, _, number in spans(driven)] == armed
     assert {DISARM, OVERHEAD} <= {one.kind for one in driven.records()}
+
+
+@pytest.mark.parametrize("driver", ["", "libcuda.so.1"])
+def test_without_cuda_in_the_process_one_line_says_so(driven: Toy, driver: str) -> None:
+    """The C ring by the driver, and without a driver torch's events."""
+    if not driver:
+        (driven.folder / "libcuda.so.1").unlink()
+    done = driven.trace(
+        """
+        import torch
+        torch.cuda.is_initialized = lambda: False
+        from toy.worker import Batch, Worker
+        worker = Worker()
+        for number in range(4):
+            worker.cycle(Batch(1))
+        """,
+        SPECMAP_SPANS="1", LD_LIBRARY_PATH=str(driven.folder),
+    )  # fmt: skip
+    assert done.stderr == "specmap: no GPU times: CUDA is not in use in this process\n"
+    assert spans(driven) == []

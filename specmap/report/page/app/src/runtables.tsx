@@ -132,7 +132,7 @@ function Budget({ run }: { run: Run }) {
   ];
   if (budget.requests) rows.push(["of each request", (budget.tokensPerCycle / budget.requests).toFixed(2)]);
   rows.push(["at most", tps(budget.boundTps)]);
-  if (budget.replayedTps !== null) rows.push(["were all replayed", tps(budget.replayedTps) + (budget.replayedSure ? "" : ", an estimate")]);
+  if (budget.replayedTps !== null) rows.push([budget.replayedSure ? "were all replayed" : "at most, were eager phases free", tps(budget.replayedTps)]);
   if (budget.baselineTps !== null) rows.push(["without speculation", tps(budget.baselineTps)]);
   if (budget.breakEven !== null) rows.push(["breaks even at", `${budget.breakEven.toFixed(2)} tokens a request`]);
   return (
