@@ -299,13 +299,17 @@ def export(screen: Screen, /, folder: Path, **given: Any) -> int:
       specmap trace export output/trace-1 --perfetto run.pftrace --chrome run.json
     """
     from specmap import exported
+    from specmap.traced import read_run
 
     if not any(given.values()):
         raise click.UsageError("export: name one of --chrome, --perfetto, --prometheus, --otlp")
+    run = read_run(folder)
     for name, place in given.items():
         if place is not None:
-            screen.out(exported.EXPORTS[name](folder, place) + "\n")
-    return 0
+            screen.out(exported.EXPORTS[name](folder, run, place) + "\n")
+    for line in run.damage:
+        screen.note(line)
+    return _FAILED if run.damage else 0
 
 
 @trace.command()

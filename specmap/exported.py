@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from specmap.codemap.event import Run
 from specmap.errors import OutputError
 from specmap.pipeline import write_file, write_parts
 from specmap.report.run_timeline import CycleSlice, Lane, RankTimeline, lanes_of
@@ -16,13 +17,13 @@ from specmap.trace.names import TraceNames
 from specmap.trace.plan import WrapPlan
 from specmap.trace.read import cycles_of, load_plan, passes_of
 from specmap.trace.spool import ranks_in, salvage
-from specmap.traced import read_run, trace_names
+from specmap.traced import trace_names
 
 _METRICS_PATH = "/v1/metrics"
 _SEND_SECONDS = 30
 
 
-def chrome(folder: Path, place: Path) -> str:
+def chrome(folder: Path, run: Run, place: Path) -> str:
     """Write the timeline in Chrome's format; return a line that says so.
 
     Raises:
@@ -34,7 +35,7 @@ def chrome(folder: Path, place: Path) -> str:
     return _written(place, render_chrome(_lanes(folder)))
 
 
-def perfetto(folder: Path, place: Path) -> str:
+def perfetto(folder: Path, run: Run, place: Path) -> str:
     """Write the timeline in Perfetto's format; return a line that says so.
 
     Raises:
@@ -46,7 +47,7 @@ def perfetto(folder: Path, place: Path) -> str:
     return _written(place, render_perfetto(_lanes(folder)))
 
 
-def prometheus(folder: Path, place: Path) -> str:
+def prometheus(folder: Path, run: Run, place: Path) -> str:
     """Write the counters for a textfile collector; return a line that says so.
 
     Raises:
@@ -55,11 +56,11 @@ def prometheus(folder: Path, place: Path) -> str:
     """
     from specmap.report.run_metrics import render_prometheus
 
-    write_file(place, render_prometheus(read_run(folder)).encode())
+    write_file(place, render_prometheus(run).encode())
     return f"wrote {place}"
 
 
-def otlp(folder: Path, url: str) -> str:
+def otlp(folder: Path, run: Run, url: str) -> str:
     """Send the counters to an OpenTelemetry collector by HTTP; return a line that says so.
 
     Raises:
@@ -74,7 +75,7 @@ def otlp(folder: Path, url: str) -> str:
     whole = url.rstrip("/") + ("" if parts.path.strip("/") else _METRICS_PATH)
     request = urllib.request.Request(
         whole,
-        render_otlp(read_run(folder), time.time_ns()).encode(),
+        render_otlp(run, time.time_ns()).encode(),
         {"Content-Type": "application/json"},
     )
     try:
@@ -87,7 +88,7 @@ def otlp(folder: Path, url: str) -> str:
     return f"sent to {whole}"
 
 
-EXPORTS: dict[str, Callable[[Path, Path], str] | Callable[[Path, str], str]] = {
+EXPORTS: dict[str, Callable[[Path, Run, Path], str] | Callable[[Path, Run, str], str]] = {
     "chrome": chrome,
     "perfetto": perfetto,
     "prometheus": prometheus,

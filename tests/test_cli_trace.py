@@ -466,6 +466,15 @@ def test_an_export_that_fails_is_one_line(bench: Bench, collector: str) -> None:
         assert done.stderr.count("\n") == 1
 
 
+def test_an_export_of_a_damaged_run_says_what_is_missing(bench: Bench) -> None:
+    bench.trace(*bench.live("--", *bench.serve(2, 4, 4, 0)))
+    lost = sorted(bench.folder.glob("run/*.spool"))[0]
+    lost.write_bytes(b"")
+    done = bench.trace(*bench.specmap("export", "run", "--prometheus", "t.prom"))
+    assert (done.returncode, done.stdout) == (2, "wrote t.prom\n")
+    assert done.stderr == f"specmap: {lost.name}: empty; this rank left no record\n"
+
+
 GUIDE = (Path(__file__).parent.parent / "docs" / "trace.md").read_text("utf-8")
 QUERIES = re.findall(r"```sql\n(.*?)```", GUIDE, re.DOTALL)
 

@@ -103,10 +103,14 @@ def alike(run: Run) -> list[tuple[RankRun, list[RankRun]]]:
     return groups
 
 
-def _shape(rank: RankRun) -> list[tuple[str, str, tuple[State, ...], tuple[str, ...]]]:
+def _shape(rank: RankRun) -> list[tuple[object, ...]]:
     return [
-        (p.worker, p.phase, tuple(p.counts), tuple(r.text for r in p.reasons)) for p in rank.phases
-    ]
+        (
+            p.worker, p.phase, tuple(p.counts), tuple(r.text for r in p.reasons),
+            tuple((count.state, count.usual) for count in p.launches),
+        )
+        for p in rank.phases
+    ]  # fmt: skip
 
 
 def rank_names(ranks: list[RankRun]) -> str:
@@ -135,7 +139,9 @@ def _rank(rank: RankRun, others: list[RankRun]) -> Iterator[RenderableType]:
     yield ""
     workers = ", ".join(dict.fromkeys(p.worker for p in rank.phases)) or "no pass"
     shown = f", figures of {rank_names([rank])}" if len(others) > 1 else ""
-    yield heading(f"{workers}, {rank_names(others)}", f"{rank.cycles} cycles{shown}")
+    least, most = min(r.cycles for r in others), max(r.cycles for r in others)
+    cycles = f"{least} to {most}" if least < most else str(most)
+    yield heading(f"{workers}, {rank_names(others)}", f"{cycles} cycles{shown}")
     if rank.phases:
         yield table(*_phases(rank.phases), wide=_WHY)
     yield from _cycle_line(rank)

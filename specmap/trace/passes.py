@@ -273,7 +273,9 @@ class Machine:
     def _other(
         self, kind: int, target: int, size: int, value: int, place: int, events: Events
     ) -> None:
-        if kind == Kind.CAPTURE_BEGIN:
+        if not _sensible(kind, size, value, place):
+            events.senseless += 1
+        elif kind == Kind.CAPTURE_BEGIN:
             self._capturing += 1
             events.captures += 1
         elif kind == Kind.CAPTURE_END:
@@ -301,8 +303,6 @@ class Machine:
             self._next = max(self._next, place)
         elif kind == Kind.SALVAGED:
             events.salvaged = True
-        elif kind not in _KINDS:
-            events.senseless += 1
 
     def _here(self, target: int, kind: int) -> tuple[int, str]:
         if self._cycle is None:
@@ -347,6 +347,13 @@ class Machine:
         self._verified.clear()
         self._cycle = None
         self._capturing = 0
+
+
+def _sensible(kind: int, size: int, value: int, place: int) -> bool:
+    """Whether a record says what an agent can have written: no time and no count below zero."""
+    if kind == Kind.LAUNCHES:
+        return size >= 0 and 0 <= place <= value
+    return kind in _KINDS and (kind != Kind.GPU_SPAN or value >= 0)
 
 
 def _state(frame: _Frame, capturing: bool) -> State:

@@ -8,7 +8,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from specmap.codemap.event import LaunchCount, Launches, RankRun, Run, State
+from specmap.codemap.event import LaunchCount, Launches, PhaseStats, RankRun, Run, State
 from specmap.report.options import RenderOptions
 from specmap.report.run_json import render_run_json
 from specmap.report.run_text import duration, rank_names, render_ranks, render_run
@@ -81,6 +81,27 @@ def test_ranks_that_ran_alike_share_a_table() -> None:
     text = render_run(run, RenderOptions(width=120))
     assert text.count("│ draft ") == 1
     assert "EAGLEWorker, TP 0-7  91 cycles, figures of TP 0" in text
+    cut = replace(run, ranks=(*run.ranks[:7], replace(run.ranks[7], cycles=11)))
+    text = render_run(cut, RenderOptions(width=120))
+    assert "EAGLEWorker, TP 0-7  11 to 91 cycles, figures of TP 0" in text
+
+
+def test_ranks_that_launched_other_counts_have_tables_of_their_own() -> None:
+    """One rank without counts, and one with another usual pass, are not "figures of TP 0"."""
+
+    def launched(kernels: int) -> PhaseStats:
+        each = Launches(0, kernels, 0)
+        count = LaunchCount(State.GRAPH, 90, Launches(0, 90 * kernels, 0), each, 90)
+        return replace(phase("verify"), launches=(count,) if kernels else ())
+
+    counts = (2, 2, 200, 0)
+    run = replace(RUN, ranks=tuple(rank(tp, launched(n)) for tp, n in enumerate(counts)))
+    text = render_run(run, RenderOptions(width=120))
+    assert [line for line in text.splitlines() if line.startswith("EAGLEWorker, TP")] == [
+        "EAGLEWorker, TP 0, 1  91 cycles, figures of TP 0",
+        "EAGLEWorker, TP 2  91 cycles",
+        "EAGLEWorker, TP 3  91 cycles",
+    ]
 
 
 def ranks(*numbers: tuple[int, int]) -> list[RankRun]:

@@ -252,6 +252,32 @@ def test_gpu_times_arrive_cycles_late(tmp_path: Path) -> None:
     assert times == {(1, "verify"): 4000, (0, "draft"): 900}
 
 
+@pytest.mark.parametrize(
+    ("kind", "size", "value", "place"),
+    [
+        (Kind.GPU_SPAN, -1, -5, 0),
+        (Kind.LAUNCHES, -3, 1, 0),
+        (Kind.LAUNCHES, 0, -7, 0),
+        (Kind.LAUNCHES, 0, 2, 500),
+        (Kind.LAUNCHES, 0, 2**31 - 1, 2**63),
+    ],
+)
+def test_a_count_that_cannot_be_is_left_out(
+    tmp_path: Path, kind: Kind, size: int, value: int, place: int
+) -> None:
+    rank = Rank()
+    rank.put(Kind.COUNTING, value=1)
+    launching(rank, eager=False)
+    rank.put(kind, CHECK, size=size, value=value, object=place)
+    launching(rank, eager=False)
+    rank.write(tmp_path)
+    run = read_run(tmp_path, NAMES)
+    assert any("1 records are of no kind" in line for line in run.damage)
+    (found,) = run.ranks[0].phases
+    assert [count.usual for count in found.launches] == [Launches(1, 5, 0)]
+    assert found.gpu_passes == 0
+
+
 def test_the_gpu_time_of_an_entry_is_that_of_its_only_pass(tmp_path: Path) -> None:
     rank = Rank()
     with rank.call(NGRAM_STEP, DECODE, 2):
