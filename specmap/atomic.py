@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from specmap.errors import OutputError
@@ -41,7 +41,8 @@ def replacing(
     finally:
         for path, new in fresh.items():
             if new != path:
-                new.unlink(missing_ok=True)
+                with suppress(OSError):  # a read-only file system refuses even what is not there
+                    new.unlink()
 
 
 def _place(path: Path) -> Path:

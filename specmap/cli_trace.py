@@ -303,6 +303,9 @@ def export(screen: Screen, /, folder: Path, **given: Any) -> int:
 
     if not any(given.values()):
         raise click.UsageError("export: name one of --chrome, --perfetto, --prometheus, --otlp")
+    places = [place for place in given.values() if isinstance(place, Path)]
+    if len({place.resolve() for place in places}) < len(places):
+        raise click.UsageError("export: two formats have the same file")
     run = read_run(folder)
     for name, place in given.items():
         if place is not None:

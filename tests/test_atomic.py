@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from pathlib import Path
@@ -123,3 +124,18 @@ def test_an_open_pipe_of_the_process_is_written_to() -> None:
     os.close(sink)
     with open(source, "rb") as stream:  # noqa: PTH123
         assert stream.read() == b"new"
+
+
+def test_a_read_only_file_system_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Linux: there even ``unlink`` of a file that is not there says EROFS, not ENOENT."""
+
+    def refused(self: Path, *args: object, **kwargs: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(self))
+
+    monkeypatch.setattr(Path, "open", refused)
+    monkeypatch.setattr(Path, "write_bytes", refused)
+    monkeypatch.setattr(Path, "unlink", refused)
+    with pytest.raises(OutputError, match="Read-only file system; name another place"):
+        write(tmp_path / "a.txt", b"x")

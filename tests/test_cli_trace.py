@@ -459,6 +459,7 @@ def test_an_export_that_fails_is_one_line(bench: Bench, collector: str) -> None:
         (["--otlp", "collector:4318"], "expected http://HOST:4318"),
         (["--chrome", "/proc/run.json"], "cannot write '/proc/run.json'"),
         ([], "name one of --chrome, --perfetto, --prometheus, --otlp"),
+        (["--chrome", "t", "--prometheus", "./t"], "two formats have the same file"),
     ):
         done = bench.trace(*bench.specmap("export", "run", *arguments))
         assert (done.returncode, done.stdout) == (2, "")
