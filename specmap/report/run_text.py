@@ -175,7 +175,7 @@ def _phases(phases: tuple[PhaseStats, ...]) -> tuple[tuple[str, ...], list[list[
             f"{phase.share:.0%}",
             *([_gpu(phase, cycle_ns)] if timed else []),
             f"{1 - phase.real / phase.padded:.0%}" if phase.padded else "",
-            *(["\n".join(map(_launches, phase.launches))] if counted else []),
+            *(["\n".join(map(launch_words, phase.launches))] if counted else []),
             _why(phase),
         ]
         for phase in phases
@@ -183,7 +183,7 @@ def _phases(phases: tuple[PhaseStats, ...]) -> tuple[tuple[str, ...], list[list[
     return (*_COLUMNS, *(name for there, name in more if there), _WHY), rows
 
 
-def _launches(count: LaunchCount) -> str:
+def launch_words(count: LaunchCount) -> str:
     """Write a usual pass of a state: graphs, kernels one by one, collectives among them."""
     each, parts = count.usual, []
     if each.graphs:

@@ -9,7 +9,7 @@ from specmap.codemap.event import Budget, Overhead, PhaseStats, RankRun, RunFind
 from specmap.report.page.phases import reason_count, states
 from specmap.report.page.subject import Subject
 from specmap.report.page.tables import Json, Tables
-from specmap.report.run_text import rank_names
+from specmap.report.run_text import launch_words, rank_names
 from specmap.trace.rundir import without_secrets
 
 
@@ -130,6 +130,7 @@ def _phase(phase: PhaseStats, tables: Tables) -> Json:
         "padded": phase.padded,
         "graphSizes": list(phase.graph_sizes),
         "replays": phase.replays,
+        "launches": [launch_words(launched) for launched in phase.launches],
         "sizes": [
             {"size": s.size, "state": s.state.value, "passes": s.passes} for s in phase.sizes
         ],

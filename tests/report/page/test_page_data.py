@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from specmap.codemap.event import LaunchCount, Launches, State
 from specmap.codemap.launch import Fact, FactOrigin, OriginKind, Plain
 from specmap.codemap.remedy import (
     Attempt,
@@ -123,6 +124,16 @@ def test_a_run_says_what_each_phase_did() -> None:
     assert [rank["title"] for rank in run["ranks"]] == ["TP 0", "TP 1"]
     assert run["findings"][0]["ranks"] == [1]
     assert run["budget"]["cycleNs"] == 4_700_000
+
+
+def test_launches_of_a_usual_pass_are_in_the_table_of_the_run() -> None:
+    each = Launches(0, 412, 32)
+    counted = LaunchCount(State.EAGER, 9, Launches(0, 9 * 412, 9 * 32), each, 8)
+    first = RUN.ranks[0]
+    phase = replace(first.phases[0], launches=(counted,))
+    shown = side(run=replace(RUN, ranks=(replace(first, phases=(phase,)),)), run_name="trace-1")
+    [line] = shown["run"]["ranks"][0]["phases"]
+    assert line["launches"] == ["412 kernels (32 collectives), 8 of 9"]
 
 
 def test_shared_conditions_are_stored_once() -> None:

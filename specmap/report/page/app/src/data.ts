@@ -458,6 +458,8 @@ export interface RankPhase {
   padded: number;
   graphSizes: number[];
   replays: number;
+  /** What a usual pass launched, by state; empty where launches were not counted. */
+  launches: string[];
   sizes: { size: number; state: State; passes: number }[];
 }
 

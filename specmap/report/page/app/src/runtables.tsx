@@ -13,6 +13,8 @@ export function padding(phase: Pick<RankPhase, "real" | "padded">): number | nul
 }
 
 export function RunTables({ run, side }: { run: Run; side: Side }) {
+  const counted = run.ranks.some((rank) => rank.phases.some((phase) => phase.launches.length));
+  const launches = counted ? ["Launches a pass"] : [];
   return (
     <div class="stack run-tables">
       <Budget run={run} />
@@ -21,13 +23,13 @@ export function RunTables({ run, side }: { run: Run; side: Side }) {
           <caption>Passes by rank and phase; CPU and replay times are medians, GPU times means of a pass</caption>
           <thead>
             <tr>
-              {["Rank", "Phase", "Passes", "Ran", "CPU share", "CPU µs", "Replay µs", "GPU µs", "Padding waste", "Graph launches", "Graph sizes"].map((title) => (
+              {["Rank", "Phase", "Passes", "Ran", "CPU share", "CPU µs", "Replay µs", "GPU µs", "Padding waste", "Graphs replayed", "Graph sizes", ...launches].map((title) => (
                 <th key={title} scope="col">{title}</th>
               ))}
             </tr>
           </thead>
           <tbody>
-            {run.ranks.flatMap((rank) => rank.phases.map((phase, index) => <PhaseLine key={`${rank.name} ${index}`} rank={rank} phase={phase} starts={index === 0} />))}
+            {run.ranks.flatMap((rank) => rank.phases.map((phase, index) => <PhaseLine key={`${rank.name} ${index}`} rank={rank} phase={phase} starts={index === 0} counted={counted} />))}
           </tbody>
         </table>
       </Scroll>
@@ -38,7 +40,7 @@ export function RunTables({ run, side }: { run: Run; side: Side }) {
   );
 }
 
-function PhaseLine({ rank, phase, starts }: { rank: Rank; phase: RankPhase; starts: boolean }) {
+function PhaseLine({ rank, phase, starts, counted }: { rank: Rank; phase: RankPhase; starts: boolean; counted: boolean }) {
   const waste = padding(phase);
   return (
     <tr class={starts ? "group-start" : ""}>
@@ -61,6 +63,7 @@ function PhaseLine({ rank, phase, starts }: { rank: Rank; phase: RankPhase; star
       <td class="number">{waste === null ? "–" : percent(waste)}</td>
       <td class="number">{count(phase.replays)}</td>
       <td>{phase.graphSizes.join(", ") || "–"}</td>
+      {counted && <td>{phase.launches.join("; ") || "–"}</td>}
     </tr>
   );
 }
