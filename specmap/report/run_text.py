@@ -143,7 +143,7 @@ def _rank(rank: RankRun, others: list[RankRun]) -> Iterator[RenderableType]:
     cycles = f"{least} to {most}" if least < most else str(most)
     yield heading(f"{workers}, {rank_names(others)}", f"{cycles} cycles{shown}")
     if rank.phases:
-        yield table(*_phases(rank.phases), wide=_WHY)
+        yield table(*_phases(rank.phases), _WHY, _LAUNCHES)
     yield from _cycle_line(rank)
 
 
@@ -175,12 +175,18 @@ def _phases(phases: tuple[PhaseStats, ...]) -> tuple[tuple[str, ...], list[list[
             f"{phase.share:.0%}",
             *([_gpu(phase, cycle_ns)] if timed else []),
             f"{1 - phase.real / phase.padded:.0%}" if phase.padded else "",
-            *(["\n".join(map(launch_words, phase.launches))] if counted else []),
+            *([_launches(phase)] if counted else []),
             _why(phase),
         ]
         for phase in phases
     ]
     return (*_COLUMNS, *(name for there, name in more if there), _WHY), rows
+
+
+def _launches(phase: PhaseStats) -> str:
+    told = len(phase.counts) > 1
+    lines = (f"{c.state.value}: " * told + launch_words(c) for c in phase.launches)
+    return "\n".join(lines)
 
 
 def launch_words(count: LaunchCount) -> str:

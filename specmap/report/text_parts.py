@@ -75,8 +75,10 @@ def indent(block: RenderableType, by: int = 2) -> Padding:
     return Padding(block, (0, 0, 0, by))
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[str | Text]], wide: str) -> Table:
-    """Return a ruled table; the cells of the column ``wide`` wrap, the others give way last."""
+def table(
+    columns: Sequence[str], rows: Iterable[Sequence[str | Text]], wide: str, *more: str
+) -> Table:
+    """Return a ruled table; the cells of the columns ``wide`` and ``more`` wrap, others last."""
     made = Table(box=ROUNDED, border_style="dim", header_style="bold")
     filled = [[Text(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
     for index, column in enumerate(columns):
@@ -84,7 +86,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str | Text]], wide: st
         made.add_column(
             column,
             overflow="fold",
-            no_wrap=column != wide and longest <= _NARROW,
+            no_wrap=column not in (wide, *more) and longest <= _NARROW,
             justify="right" if column == "line" else "left",
         )
     for row in filled:

@@ -47,8 +47,10 @@ def test_launches_are_shown_where_they_were_counted() -> None:
     (columns,) = (line for line in lines if "launches a pass" in line)
     assert columns.split("│")[-3].strip() == "launches a pass"
     assert [line.split("│")[-3].strip() for line in lines if "kernels" in line] == [
-        "1 graph + 3 kernels, 15 of 16", "480 kernels (64 collectives)",
+        "GRAPH: 1 graph + 3 kernels, 15 of 16", "EAGER: 480 kernels (64 collectives)",
     ]  # fmt: skip
+    narrow = render_run(run, RenderOptions(width=80))
+    assert "GRAPH 16" in narrow and "EAGER 74" in narrow
     assert "launches a pass" not in render_run(RUN, RenderOptions(width=160))
     jsonschema.Draft202012Validator(SCHEMA).validate(json.loads(render_run_json(run)))
 
