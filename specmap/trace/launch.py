@@ -37,6 +37,10 @@ def inject_folder() -> Path:
     return Path(__file__).parent / "agent" / "inject"
 
 
+# What options of a trace ask for; a value left in somebody's shell asks for nothing.
+_ASKED = frozenset({"SPECMAP_SPANS", "SPECMAP_SYNCS", "SPECMAP_LAUNCHES", "SPECMAP_WINDOWS"})
+
+
 def check_untraced(environment: Mapping[str, str]) -> None:
     """Refuse an environment that carries an agent already.
 
@@ -70,7 +74,7 @@ def environment_of(
         added["SPECMAP_LAUNCHES"] = "1"
     if options.windows:
         added["SPECMAP_WINDOWS"] = str(options.windows)
-    return {**base, **added}
+    return {name: value for name, value in base.items() if name not in _ASKED} | added
 
 
 class Server:

@@ -53,6 +53,13 @@ def test_what_was_asked_for_is_passed_on(tmp_path: Path) -> None:
     assert got["PYTHONPATH"] == str(inject_folder())
 
 
+def test_what_another_trace_asked_for_is_not_asked_for_again(tmp_path: Path) -> None:
+    left = dict.fromkeys(("SPANS", "SYNCS", "LAUNCHES", "WINDOWS"), "1")
+    base = {**BASE, **{f"SPECMAP_{name}": value for name, value in left.items()}}
+    plain = environment_of(BASE, directory=tmp_path, options=Options())
+    assert environment_of(base, directory=tmp_path, options=Options()) == plain
+
+
 def test_a_dormant_agent_is_told_no_folder() -> None:
     got = environment_of(BASE, directory=None, options=Options(), dormant=True)
     assert got["SPECMAP_TRACE"] == "dormant"
