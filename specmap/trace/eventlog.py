@@ -186,6 +186,10 @@ def _cell(one: Pass, name: str) -> Any:
     return getattr(one, name)
 
 
+_NUMBERS = ("t_ns", "target", "size", "value", "object")
+_READ = [*_NUMBERS, "kind", "mode"]
+
+
 class ParquetTail(Tail):
     """Reads a rank from its Parquet file, as :class:`Tail` reads its spool.
 
@@ -211,6 +215,12 @@ class ParquetTail(Tail):
             raise TraceError(
                 f"{path.name}: schema {told.get('schema', 'unknown')}, this specmap reads {SCHEMA}"
             )
+        types = {field.name: field.type for field in self._file.schema_arrow}
+        wrong = [name for name in _READ if name not in types]
+        wrong += [n for n in _NUMBERS if n in types and not arrow.types.is_integer(types[n])]
+        if wrong or not {"header", "names", "cut_bytes"} <= told.keys():
+            what = f"columns {', '.join(wrong)}" if wrong else "metadata"
+            raise TraceError(f"{path.name}: not as 'specmap trace read' writes it: {what}")
         self.header = header_of(told["header"].encode(), path.name) or {}
         self.names = {int(item["id"]): item for item in json.loads(told["names"])}
         self._cut = int(told["cut_bytes"])
@@ -230,8 +240,7 @@ class ParquetTail(Tail):
         group = next(self._groups, None)
         if group is None:
             return Records(b"")
-        names = ["t_ns", "target", "kind", "mode", "size", "value", "object"]
-        table = self._file.read_row_group(group, columns=names).to_pydict()
+        table = self._file.read_row_group(group, columns=_READ).to_pydict()
         modes = {name: number for number, name in _modes(self.header).items()}
         kinds = [Kind[k].value if k in Kind.__members__ else int(k) for k in table["kind"]]
         mode = [-1 if m is None else modes[m] if m in modes else int(m) for m in table["mode"]]

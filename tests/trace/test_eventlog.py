@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -150,15 +152,37 @@ def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
     assert not list(tmp_path.glob(".*"))
 
 
-@pytest.mark.parametrize("kind", ["no parquet", "foreign"])
-def test_a_foreign_parquet_file_is_refused(tmp_path: Path, kind: str) -> None:
+def lost(path: Path, column: str) -> None:
+    about = pq.ParquetFile(path).metadata.metadata
+    table = pq.read_table(path).drop([column])
+    pq.write_table(table.replace_schema_metadata(about), path)
+
+
+def texts(path: Path, column: str) -> None:
+    table, about = pq.read_table(path), pq.ParquetFile(path).metadata.metadata
+    words = pa.array(["a"] * len(table))
+    table = table.set_column(table.schema.get_field_index(column), column, words)
+    pq.write_table(table.replace_schema_metadata(about), path)
+
+
+@pytest.mark.parametrize(
+    ("broken", "said"),
+    [
+        (lambda path: path.write_bytes(b"PAR1 no more"), "no Parquet file"),
+        (
+            lambda path: pq.write_table(pq.read_table(path).replace_schema_metadata({}), path),
+            "schema unknown, this specmap reads 1",
+        ),
+        (lambda path: lost(path, "object"), "not as .* writes it: columns object"),
+        (lambda path: texts(path, "value"), "not as .* writes it: columns value"),
+    ],
+)
+def test_a_foreign_parquet_file_is_refused(
+    tmp_path: Path, broken: Callable[[Path], None], said: str
+) -> None:
     name = recorded(tmp_path)
     path, _ = convert(tmp_path, name, PLAN, NAMES)
     (tmp_path / f"{name}.spool").unlink()
-    if kind == "foreign":
-        pq.write_table(pq.read_table(path).replace_schema_metadata({}), path)
-    else:
-        path.write_bytes(b"PAR1 no more")
-    said = "schema unknown, this specmap reads 1" if kind == "foreign" else "no Parquet file"
+    broken(path)
     with pytest.raises(TraceError, match=f"{path.name}: {said}"):
         read_run(tmp_path, NAMES)
