@@ -268,7 +268,8 @@ class Phases:
                 condition = simplify(any_of(before.condition, condition))
             chain = tuple((hop.function.id, hop.node.lineno) for hop in hit.chain)
             merged[key] = Arm(sink.id, hit.kind, condition, before.chain if before else chain)
-        return tuple(replace(arm, condition=shorten(arm.condition)) for arm in merged.values())
+        arms = (replace(arm, condition=shorten(arm.condition)) for arm in merged.values())
+        return tuple(arm for arm in arms if arm.condition != FALSE)
 
     def contradicts(self, condition: Condition) -> bool:
         """Whether a condition cannot hold where this worker runs."""

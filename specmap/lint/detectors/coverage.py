@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from specmap.codemap.finding import Match, Step
 from specmap.codemap.graph import (
@@ -13,6 +13,7 @@ from specmap.codemap.graph import (
     DoubleDecision,
     Flag,
     FlagStatus,
+    Guard,
     Phase,
     Worker,
 )
@@ -105,6 +106,7 @@ def _at(deciding: set[tuple[str, PhaseName]], phase: PhaseName) -> set[str]:
 def constant_report(codemap: CodeMap, parameters: Mapping[str, object]) -> Iterator[Match]:
     """The reported flag is a constant although the pass that it speaks of can go both ways."""
     phases = {(w.id, p.name): p for w in codemap.workers for p in w.phases}
+    branches = {(e.caller, e.span.line): _branch(e.caller, e.guards) for e in codemap.edges}
     for flag in codemap.flags:
         if (
             flag.status is not FlagStatus.CONSTANT
@@ -114,7 +116,7 @@ def constant_report(codemap: CodeMap, parameters: Mapping[str, object]) -> Itera
             continue
         name = PhaseName(flag.phase)
         known = [phases[w, name] for w in flag.workers if (w, name) in phases]
-        if any(_belies(flag, phase) for phase in known):
+        if any(_belies(flag, phase, branches) for phase in known):
             yield Match(
                 span=flag.span,
                 holder=flag.holder,
@@ -125,10 +127,29 @@ def constant_report(codemap: CodeMap, parameters: Mapping[str, object]) -> Itera
             )
 
 
-def _belies(flag: Flag, phase: Phase) -> bool:
-    """Whether the phase can end in another way than the constant says."""
-    graph = any(arm.kind is not SinkKind.EAGER for arm in phase.arms)
-    eager = any(arm.kind is SinkKind.EAGER for arm in phase.arms)
+_Branch = frozenset[tuple[int, bool]]
+
+
+def _branch(holder: str, guards: Iterable[Guard]) -> _Branch:
+    """Return the tests of a function that a place stands under."""
+    return frozenset((g.span.line, g.branch) for g in guards if g.holder == holder and g.encloses)
+
+
+def _belies(flag: Flag, phase: Phase, branches: Mapping[tuple[str, int], _Branch]) -> bool:
+    """Whether the phase can end in another way than the constant says.
+
+    A flag speaks of the passes that are run in its own branch, where there are such.
+    """
+    own = _branch(flag.holder, flag.guards)
+    beside = [
+        arm
+        for arm in phase.arms
+        if any(
+            name == flag.holder and branches.get((name, line)) == own for name, line in arm.chain
+        )
+    ]
+    graph = any(arm.kind is not SinkKind.EAGER for arm in beside or phase.arms)
+    eager = any(arm.kind is SinkKind.EAGER for arm in beside or phase.arms)
     return (graph and phase.verdict is not Verdict.EAGER) if not flag.value else eager
 
 
