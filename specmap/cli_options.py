@@ -10,6 +10,9 @@ import click
 
 from specmap import pipeline
 
+# What a hook, an action or an alias sets and its user sets anew: there the last one counts.
+ANEW = frozenset({"--base", "--format", "--output", "--output-format"})
+
 
 class Verb(click.Command):
     """A command that takes an option with one value once: of two, neither counts in silence."""
@@ -47,7 +50,7 @@ class PositiveNumber(click.FloatRange):
 
 
 def _repeats(option: click.Option) -> bool:
-    return option.multiple or option.is_flag or option.count
+    return option.multiple or option.is_flag or option.count or bool(ANEW & set(option.opts))
 
 
 class Verbs(Verb, click.Group):

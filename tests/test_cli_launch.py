@@ -10,6 +10,7 @@ import click
 import pytest
 
 from specmap import cli
+from specmap.cli_options import ANEW
 from specmap.errors import SpecmapError
 from specmap.launched import Launch, judge_launch, read_expectations
 from specmap.verdicts.words import load_words
@@ -98,11 +99,18 @@ def test_an_option_with_one_value_is_taken_once(words: tuple[str, ...]) -> None:
         option
         for option in command.params
         if isinstance(option, click.Option) and not option.multiple and not option.is_flag
+        if not ANEW & set(option.opts)
     ]
     for option in single:
         name = option.opts[0]
         with pytest.raises(click.UsageError, match=f"{name} is given more than once"):
             command.make_context(words[-1], [name, "1", name, "2"])
+
+
+def test_what_a_hook_sets_its_user_sets_anew() -> None:
+    words = ["--base", "HEAD", "--output-format", "concise", "--output-format", "json"]
+    context = _of(("lint",)).make_context("lint", words)
+    assert context.params["name"] == "json"
 
 
 def test_expectations() -> None:
