@@ -36,6 +36,7 @@ UNMET = {
     "0.5.14-dflash-off-full": "UNKNOWN: the runner that a worker takes in place of its graphs",
     "0.5.14-deepep8-max12": "UNKNOWN: a phase's own sizes, where draft and verify capture others",
     "0.5.20-standalone-over-tc": "UNKNOWN: what stands in for a draft's prefill graph",
+    "0.5.20-uno-linear": "UNKNOWN: what two runners of one kind ask is too long to be told",
     "0.5.20-uno-tree": "UNKNOWN: the class of what a batch carries, which the runner asks for",
 }
 

@@ -179,10 +179,18 @@ class Evaluator:
 
     @property
     def uncounted(self) -> tuple[str, int, int] | None:
-        """A setting, its value and the least one that code was written for, where it is below."""
+        """A given setting, its value and the least that code was written for, where it is below.
+
+        What the argument code itself sets is what the release's code knows.
+        """
         for name, least in self.words.counts.items():
             value = self.run.machine.overlay.slots.get(name)
-            if self.lost is None and isinstance(value, int) and value < least:
+            if (
+                self.lost is None
+                and name in self.inputs.values
+                and isinstance(value, int)
+                and value < least
+            ):
                 return name, value, least
         return None
 
