@@ -49,16 +49,11 @@ def _getattr(resolver: Resolver, node: ast.Call, scope: Scope) -> Arms:
     attribute = ast.copy_location(ast.Attribute(node.args[0], name.value, ast.Load()), node)
     default = resolver.evaluate(node.args[2], scope) if len(node.args) > 2 else ()
     groups = []
-    lack: set[bool] = set()
     for arm in resolver.evaluate(node.args[0], scope):
         member = resolver.member(arm.value, attribute, scope)
-        if default and isinstance(arm.value, Instance):
-            lacks = not is_known(member)
-            member = default if lacks else member
-            lack |= {lacks} if arm.value.rule == "annotation" else set()
+        if not is_known(member) and default and isinstance(arm.value, Instance):
+            member = default
         groups.append(under(member, arm.condition))
-    if len(lack) > 1:  # which of the declared classes it is decides, and nobody knows
-        return resolver.expressions.opaque(node, scope)
     found = unite(*groups)
     asker = scope.frame.function
     flag = all(arm.value in _BOOLEANS for arm in default)

@@ -218,45 +218,6 @@ def test_a_value_from_outside_is_printed_as_the_source_writes_it(tmp_path: Path)
     assert "torch" not in printed
 
 
-BACKENDS = """\
-from abc import ABC, abstractmethod
-
-class Backend(ABC):
-    @abstractmethod
-    def plan(self): ...
-
-class Plain(Backend):
-    def plan(self): ...
-
-class Careful(Backend):
-    def plan(self): ...
-
-    def allows(self, batch):
-        return batch.small
-
-class Thing:
-    def run(self, name, batch):
-        allows = getattr(made(name), "allows", None)
-        if allows is not None:
-            pass
-
-def made(name) -> Backend:
-    return TABLE[name]()
-
-TABLE = {}
-"""
-
-
-def test_a_member_that_some_of_the_declared_classes_have_is_not_told(tmp_path: Path) -> None:
-    """None where the class lacks it, a method where it has it: either may be in the table."""
-    assert truth(tmp_path, BACKENDS, "allows is not None") == "allows is not None"
-
-
-def test_a_member_that_all_of_them_have_is(tmp_path: Path) -> None:
-    source = BACKENDS.replace("class Plain(Backend)", "class Plain")
-    assert truth(tmp_path, source, "allows is not None") == "always"
-
-
 @pytest.mark.parametrize(
     ("asked", "printed"),
     [
