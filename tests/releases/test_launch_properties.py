@@ -17,7 +17,7 @@ from tests.releases.launches import DRAFT, LLAMA, evaluate
 
 pytestmark = pytest.mark.releases
 
-COUNT = int(os.environ.get("SPECMAP_RANDOM_LAUNCHES", "25"))
+COUNT = int(os.environ.get("SPECMAP_RANDOM_LAUNCHES", "16"))
 
 VALUES: dict[str, list[object]] = {
     "speculative_algorithm": ["EAGLE", "EAGLE3", "NEXTN", "STANDALONE", "NGRAM", "DFLASH"],
