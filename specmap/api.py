@@ -219,7 +219,7 @@ _NAMES = ((str, Path, Sequence), "a name, or a list of names")
 _STATED: Mapping[str, tuple[tuple[type, ...], str]] = {
     "target": ((str, Path, type(None)), "a text or a path, or None"),
     "tree": _NAME,
-    "place": ((str,), "a text such as 'EAGLEWorker.verify'"),
+    "place": ((str,), "a text: WORKER.PHASE, a symbol or FILE:LINE"),
     "base": ((str, Path, type(None)), "a text or a path, or None"),
     "folder": _NAME,
     "other": ((str, Path, type(None)), "a text or a path, or None"),

@@ -42,13 +42,14 @@ def line_reason(
         if d.span.file == file and _covers(d.span, line) and d.kind != "capture"
     ]
     facts += [f"calls {qualname_of(c)}" for e in edges for c in e.callees]
+    # Those of callers differ from worker to worker.
     guards = flags[0].guards if flags else edges[0].guards if edges else ()
     found = PlaceReason(
         symbol=holder.id if holder is not None else file,
         span=Span(file, line, line),
         source=source[line - 1].strip(),
         facts=tuple(dict.fromkeys(facts)),
-        guards=tuple(g for g in guards if holder is not None and _inside(g.span, holder.span)),
+        guards=tuple(g for g in guards if holder is not None and g.holder == holder.id),
         passes=tuple(_passes(codemap, holder.id)) if holder is not None else (),
     )
     if flags:
@@ -123,11 +124,6 @@ def flag_text(flag: Flag) -> str:
 
 def _covers(span: Span, line: int) -> bool:
     return span.line <= line <= span.end_line
-
-
-def _inside(span: Span, function: Span) -> bool:
-    """Whether a guard is the function's own: those of its callers differ from way to way."""
-    return span.file == function.file and _covers(function, span.line)
 
 
 def _holder(codemap: CodeMap, file: str, line: int) -> Function | None:

@@ -199,7 +199,7 @@ def test_sinks(pair: Pair) -> None:
 
 
 def _unmet(request: pytest.FixtureRequest, reason: str) -> None:
-    request.applymarker(pytest.mark.xfail(strict=False, raises=AssertionError, reason=reason))
+    request.applymarker(pytest.mark.xfail(strict=True, raises=AssertionError, reason=reason))
 
 
 def _same(found: Iterable[object], expected: Iterable[object]) -> None:

@@ -74,14 +74,11 @@ def test_the_guards_of_a_line_are_those_of_its_function(sample: CodeMap) -> None
     """Another worker's test on its way to a shared function is no test of this line."""
     flag = next(f for f in sample.flags if f.span.file == EAGLE and f.span.line == 308)
     own = next(g for g in flag.guards if g.span.line == 290)
-    foreign = (
-        replace(own, span=Span(EAGLE, 60, 60)),
-        replace(own, span=Span("sglang/srt/speculative/other.py", 290, 290)),
-    )
+    foreign = replace(own, holder=symbol_id("sglang/srt/speculative/other.py", "Other.step"))
     holder = next(f for f in sample.functions if f.id == flag.holder)
     changed = replace(
         sample,
-        flags=(replace(flag, guards=(*foreign, own)),),
+        flags=(replace(flag, guards=(foreign, own)),),
         functions=(replace(holder, span=Span(EAGLE, 278, 330)),),
     )
     assert line_reason(changed, EAGLE, 308, SOURCE, ()).guards == (own,)

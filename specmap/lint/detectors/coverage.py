@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from specmap.codemap.finding import Match, Step
 from specmap.codemap.graph import (
@@ -130,9 +130,9 @@ def constant_report(codemap: CodeMap, parameters: Mapping[str, object]) -> Itera
 _Branch = frozenset[tuple[int, bool]]
 
 
-def _branch(holder: str, guards: Iterable[Guard]) -> _Branch:
+def _branch(holder: str, guards: tuple[Guard, ...]) -> _Branch:
     """Return the tests of a function that a place stands under."""
-    return frozenset((g.span.line, g.branch) for g in guards if g.holder == holder and g.encloses)
+    return frozenset((guard.span.line, guard.branch) for guard in own_guards(guards, holder))
 
 
 def _belies(flag: Flag, phase: Phase, branches: Mapping[tuple[str, int], _Branch]) -> bool:
