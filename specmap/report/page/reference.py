@@ -84,18 +84,30 @@ def vectors(side: Mapping[str, Any], seed: int, count: int) -> Iterator[Json]:
         known, true = made.choice((0.3, 0.6, 0.9, 1.0)), made.random()
         truths = [made.random() < true if made.random() < known else None for _ in side["atoms"]]
         if index % 2 and arms:
-            _aim(side["terms"], made.choice(arms)["when"], truths, made)
+            aimed = _aim(side["terms"], made.choice(arms)["when"], {}, made)
+            for number, truth in (aimed or {}).items():
+                truths[number] = truth
         yield {"truths": truths, "expected": reference.verdicts(truths)}
 
 
-def _aim(terms: Sequence[Any], number: int, truths: list[bool | None], made: random.Random) -> None:
-    """Make a condition hold, one random alternative of each choice."""
+def _aim(
+    terms: Sequence[Any], number: int, fixed: dict[int, bool], made: random.Random
+) -> dict[int, bool] | None:
+    """Return truths, those fixed among them, under which a condition holds; None: not found.
+
+    Of each choice the first alternative, in random order, that agrees with what is fixed is taken.
+    """
     term = terms[number]
     if isinstance(term, int):
-        truths[term] = True
-    elif term[0] == "not":
-        truths[terms[term[1]]] = False
-    else:
-        below = term[1:] if term[0] == "and" else [made.choice(term[1:])] if term[1:] else []
-        for inner in below:
-            _aim(terms, inner, truths, made)
+        return fixed | {term: True} if fixed.get(term, True) else None
+    word, *below = term
+    if word == "not":
+        atom = terms[below[0]]
+        return None if fixed.get(atom) else fixed | {atom: False}
+    if word == "or":
+        ways = (_aim(terms, inner, fixed, made) for inner in made.sample(below, len(below)))
+        return next((way for way in ways if way is not None), None)
+    found: dict[int, bool] | None = fixed
+    for inner in below:
+        found = found if found is None else _aim(terms, inner, found, made)
+    return found
