@@ -6,9 +6,8 @@ from functools import cache
 from pathlib import Path
 
 from specmap.codemap.graph import CodeMap
-from specmap.pipeline import default_cache_dir
+from specmap.pipeline import default_cache_dir, scan_tree
 from specmap.report import as_json
-from specmap.scan.build import scan
 from specmap.scan.checkout import Checkout, resolve_target
 
 
@@ -20,6 +19,5 @@ def checkout_of(release: str) -> Checkout:
 
 @cache
 def map_of(release: str, platform: str = "cuda") -> CodeMap:
-    """Scan a release cold and return the map as its JSON gives it back."""
-    scanned = scan(checkout_of(release), platform=platform)
-    return as_json.load(as_json.dumps(scanned))
+    """Return the map of a release as its JSON gives it back, scanned once by all test processes."""
+    return as_json.load(as_json.dumps(scan_tree(f"sglang=={release}", platform=platform)))
