@@ -20,7 +20,7 @@ demo:
 env: $(STAMP)
 
 test: $(STAMP)
-	$(VENV)/bin/pytest
+	$(VENV)/bin/pytest -n auto
 
 # Real SGLang wheels from the package index, kept in the user's cache.
 tests-releases: $(STAMP)
