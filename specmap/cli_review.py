@@ -129,7 +129,7 @@ def _linted(review: Review, name: str, screen: Screen, output: str | None) -> Sh
         version=__version__,
     )
     notes = [f"rule {c.rule} failed, {c.place}: {c.message}" for c in report.crashes]
-    notes += [review.unread] if review.unread else []
+    notes += [note for note in (review.unread, review.doubt) if note]
     notes += [f"wrote {review.written}"] if review.written else []
     failed = bool(report.crashes or review.unread)
     return Shown(

@@ -51,7 +51,8 @@ class Request:
 class Review:
     """A lint run with what its reports need: source text by file, and the path's beginning.
 
-    ``unread`` says which modules could not be read; ``written`` is the baseline file.
+    ``unread`` says which modules could not be read; ``written`` is the baseline file. ``doubt``
+    says why findings may be new that the change did not add.
     """
 
     report: LintReport
@@ -60,6 +61,7 @@ class Review:
     prefix: str = ""
     unread: str = ""
     written: Path | None = None
+    doubt: str = ""
 
 
 def all_rules() -> tuple[Rule, ...]:
@@ -109,13 +111,15 @@ def lint_resolved(
         codemap = pipeline.scan_resolved(tree, platform=platform, progress=progress)
     source = _source(tree.checkout.root, codemap)
     report = lint_map(codemap, chosen, source=source, known=rules)
+    doubt = ""
     if request.base is not None:
         now = _Side(codemap, tree.checkout.root, source, chosen, rules)
         base = _base(request.base, tree.checkout, cwd)
         report = _since(report, now, base, request, platform, progress)
+        doubt = base.doubt
     prefix = _prefix(tree.checkout.root, cwd) if local else ""
     report, written = _against_baseline(report, request, config)
-    return Review(report, config, source, prefix, codemap.unread, written)
+    return Review(report, config, source, prefix, codemap.unread, written, doubt)
 
 
 def diff_trees(
@@ -167,8 +171,17 @@ def _source(root: Path, codemap: CodeMap) -> Callable[[str], str | None]:
     return read
 
 
-def _base(base: str, checkout: Checkout, cwd: Path) -> tuple[str, Path]:
-    """Return the target that ``base`` names, and the folder that it is relative to.
+@dataclass(frozen=True, slots=True)
+class _Base:
+    """The target that ``--base`` stands for, and the folder that it is relative to."""
+
+    target: str
+    folder: Path
+    doubt: str = ""
+
+
+def _base(base: str, checkout: Checkout, cwd: Path) -> _Base:
+    """Return what ``base`` stands for.
 
     A revision stands for the commit where the reviewed tree went away from it.
     """
@@ -177,13 +190,20 @@ def _base(base: str, checkout: Checkout, cwd: Path) -> tuple[str, Path]:
     if not base.strip():
         raise TargetError("--base is empty; give a revision, a path, or 'sglang==VERSION'")
     if "==" in base or base.startswith("git:") or base == "installed" or (cwd / base).is_dir():
-        return base, cwd
+        return _Base(base, cwd)
     folder = checkout.root if checkout.label.startswith("path:") else cwd
     repository = gitrepo.find(folder)
     if repository is None:
-        return f"git:{base}", folder
+        return _Base(f"git:{base}", folder)
     head = checkout.label.removeprefix("git:") if checkout.label.startswith("git:") else "HEAD"
-    return f"git:{gitrepo.common_ancestor(repository, base, head) or base}", folder
+    ancestor = gitrepo.common_ancestor(repository, base, head)
+    doubt = (
+        ""
+        if ancestor
+        else f"no common commit of {base!r} and {head} is known here, so {base!r} itself is the "
+        "base: what it went on with counts too; in a shallow clone: git fetch --unshallow"
+    )
+    return _Base(f"git:{ancestor or base}", folder, doubt)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,14 +220,15 @@ class _Side:
 def _since(
     report: LintReport,
     now: _Side,
-    base: tuple[str, Path],
+    base: _Base,
     request: Request,
     platform: str,
     progress: pipeline.Progress | None,
 ) -> LintReport:
     """Mark what the base has too, add what only two maps tell; rules that fail there count."""
-    target, cwd = base
-    with pipeline.resolved(target, cwd=cwd, use_cache=request.use_cache, progress=progress) as tree:
+    with pipeline.resolved(
+        base.target, cwd=base.folder, use_cache=request.use_cache, progress=progress
+    ) as tree:
         old = pipeline.scan_resolved(tree, platform=platform, progress=progress)
         source = _source(tree.checkout.root, old)
         was = lint_map(old, now.chosen, source=source, known=now.rules)

@@ -134,6 +134,33 @@ def test_the_base_is_where_the_branches_went_apart(fork: Path) -> None:
     assert new(review(base="main")) == []
 
 
+def test_a_shallow_clone_cannot_say_where_the_branches_went_apart(
+    fork: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What main repaired seems to be the branch's doing: that is said, and not hidden."""
+    git(fork, "checkout", "--quiet", "-b", "feature")
+    edit(fork / "python", DRAFT, ("        tokens = []\n", "        tokens = list()\n"))
+    commit(fork, "feature")
+    git(fork, "checkout", "--quiet", "main")
+    edit(fork / "python", VERIFY, (SYNC, ""))
+    commit(fork, "repaired")
+    clones = {}
+    for depth, options in {"whole": (), "shallow": ("--depth", "1", "--no-single-branch")}.items():
+        clones[depth] = tmp_path / depth
+        url, branch = f"file://{fork}", ("--branch", "feature")
+        git(tmp_path, "clone", "--quiet", *options, *branch, url, depth)
+    monkeypatch.chdir(clones["whole"])
+    found = review(base="origin/main")
+    assert (new(found), found.doubt) == ([], "")
+    monkeypatch.chdir(clones["shallow"])
+    found = review(base="origin/main")
+    assert new(found) == [("SPM201", VERIFY, 11)]
+    assert found.doubt.startswith("no common commit of 'origin/main' and HEAD is known here")
+    command = [sys.executable, "-m", "specmap", "lint", "--base", "origin/main"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert found.doubt in shown.stderr
+
+
 def test_a_base_can_be_another_tree(fork: Path, tmp_path: Path) -> None:
     upstream = plant(tmp_path / "upstream")
     found = review(base=str(upstream))
