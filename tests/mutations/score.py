@@ -211,18 +211,26 @@ def run(names: Sequence[str], seed: int, each: int, rules: Sequence[str] = ()) -
     """Score the rules, or some of them, on mutants of some releases."""
     score = Score()
     for name in names:
-        rng = random.Random(f"{seed}/{name}")
         release = release_of(name)
+        if not rules:
+            _harmless(release, random.Random(f"{seed}/{name}/harmless"), score)
+        rng = random.Random(f"{seed}/{name}")
         for group in batches(release, choose(release, rng, each, rules)):
             with copied(release) as tree:
                 mutate(tree, group)
                 judge(group, fresh(tree), score)
-        if not rules:
-            with copied(release) as tree:
-                done = [edit.__name__ for edit in HARMLESS if _change(tree, edit(tree, rng))]
-                score.harmless.append(f"{name}: {', '.join(done)}")
-                score.alarms += [f"{name}, harmless edits: {_line(f)}" for f in fresh(tree)]
     return score
+
+
+def _harmless(release: Release, rng: random.Random, score: Score) -> None:
+    """Give a tree all the edits that change no behaviour; any finding is an alarm."""
+    with copied(release) as tree:
+        done = [edit.__name__ for edit in HARMLESS if _change(tree, edit(tree, rng))]
+        alarms = [f"harmless edits: {_line(f)}" for f in fresh(tree)]
+    said = f"{release.codemap.release}: {', '.join(done)}"
+    score.harmless.append(said)
+    score.alarms += alarms
+    sys.stderr.write("\n".join([f"a tree with harmless edits, {said}", *alarms]) + "\n")
 
 
 def _change(tree: Release, change: Change) -> bool:
