@@ -17,7 +17,7 @@ from specmap.compare.terms import Gain, gained_tests
 from specmap.lint.detectors.selecting import DECODE_PHASES, clip
 from specmap.lint.engine import order
 from specmap.lint.losses import with_losses
-from specmap.lint.rulebook import GRAPH_LOST, TEST_ADDED
+from specmap.lint.rulebook import GRAPH_LOST, GRAPH_UNTOLD, TEST_ADDED
 
 
 def with_changes(
@@ -34,8 +34,7 @@ def with_changes(
     rules = {rule.id: rule for rule in report.rules}
     if any(codemap.partial for codemap in maps):
         return report
-    if GRAPH_LOST in rules:
-        report = with_losses(report, maps, sources, renames, rules[GRAPH_LOST])
+    report = with_losses(report, maps, sources, renames, rules)
     if TEST_ADDED in rules:
         pairs = paired_workers(*maps, renames)[0]
         gains = list(gained_tests(*maps, pairs, renames, sources))
@@ -49,7 +48,7 @@ def _added(
 ) -> Iterator[Finding]:
     """One finding for each test; what another new finding says at its line is said already."""
     told = [f.match for f in report.new if f.rule.topic == rule.topic]
-    lost = [f.match for f in report.new if f.rule.id == GRAPH_LOST]
+    lost = [f.match for f in report.new if f.rule.id in (GRAPH_LOST, GRAPH_UNTOLD)]
     ids = {worker.name: worker.id for worker in codemap.workers}
     places: dict[tuple[Span, str], list[Gain]] = {}
     for gain in gains:

@@ -1,8 +1,9 @@
 """Phases that a change takes out of their graph, and the changed lines that did it.
 
 Two maps say that a phase lost its graph; which of the changed lines took it away is read from
-what the decision about that phase depends on. What other rules say about the same loss at lines
-that nobody touched only repeats it.
+what the decision about that phase depends on. Where the map lost track on the way, it is not
+known whether the graph is lost, and that is what is said. What other rules say about the same
+loss at lines that nobody touched only repeats it.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from specmap.compare.renames import Renames
 from specmap.lint.detectors.selecting import DECODE_PHASES, clip, names, place
 from specmap.lint.engine import order
 from specmap.lint.hunks import Hunk, hunks
+from specmap.lint.rulebook import GRAPH_LOST, GRAPH_UNTOLD
+from specmap.lint.untold import Untold, untold
 from specmap.scan.vocabulary import load_vocabulary
 
 # A call this many steps away from a decision is no part of it.
@@ -35,7 +38,8 @@ _SHOWN = 3
 class Loss:
     """A phase of one worker that lost its graph; ``now`` says how it ends instead.
 
-    ``broken`` is a call on its way that calls nothing any more.
+    ``broken`` is a call on its way that calls nothing any more; ``untold`` says behind what the
+    graph may still be.
     """
 
     phase: PhaseName
@@ -43,6 +47,7 @@ class Loss:
     worker: Worker
     is_: Phase
     broken: CallEdge | None = None
+    untold: tuple[Untold, ...] = ()
 
     @property
     def now(self) -> str:
@@ -67,10 +72,12 @@ def lost(old: CodeMap, new: CodeMap, renames: Renames) -> list[Loss]:
             if phase.name not in was or phase.name not in DECODE_PHASES:
                 continue
             if _replays(was[phase.name], off) and not _replays(phase, off):
-                broken = None if phase.arms else _broken(was[phase.name], old, new, renames)
+                first = was[phase.name]
+                broken = None if phase.arms else _broken(first, old, new, renames)
+                hidden = () if broken else untold(first, phase, (old, new), renames)
                 # A phase that is not run any more has lost nothing, unless it was meant to run.
-                if phase.arms or broken is not None:
-                    found.append(Loss(phase.name, was[phase.name], worker, phase, broken))
+                if phase.arms or broken or hidden:
+                    found.append(Loss(phase.name, first, worker, phase, broken, hidden))
     return found
 
 
@@ -97,17 +104,19 @@ def with_losses(
     maps: tuple[CodeMap, CodeMap],
     sources: tuple[ReadText, ReadText],
     renames: Renames,
-    rule: Rule,
+    rules: Mapping[str, Rule],
 ) -> LintReport:
-    """Add the phases that lost their graph to a report that knows what the base has, by ``rule``.
+    """Add the phases that lost their graph to a report that knows what the base has.
 
-    ``maps`` and ``sources`` are those of the base and of the change.
+    ``maps`` and ``sources`` are those of the base and of the change; ``rules`` are those that are
+    to speak, by id.
     """
-    losses = lost(*maps, renames)
+    told_by = {True: GRAPH_UNTOLD in rules, False: GRAPH_LOST in rules}
+    losses = [loss for loss in lost(*maps, renames) if told_by[bool(loss.untold)]]
     if not losses:
         return report
     files = {file.file for codemap in maps for file in codemap.files}
-    return explain(report, losses, hunks(files, *sources), maps, renames, rule)
+    return explain(report, losses, hunks(files, *sources), maps, renames, rules)
 
 
 def explain(
@@ -116,16 +125,17 @@ def explain(
     changes: Sequence[Hunk],
     maps: tuple[CodeMap, CodeMap],
     renames: Renames,
-    rule: Rule,
+    rules: Mapping[str, Rule],
 ) -> LintReport:
     """Add one finding for each cause of a loss, and fold what other rules say about it.
 
     ``maps`` are those of the base and of the change. A loss that a new finding at a changed
     line already names is left to that finding.
     """
+    topics = {rules[name].topic for name in (GRAPH_LOST, GRAPH_UNTOLD) if name in rules}
     # A finding about a whole function stands at no line of the change.
     whole = {function.span for function in maps[1].functions}
-    same = [f for f in report.new if f.rule.topic == rule.topic and f.match.phases]
+    same = [f for f in report.new if f.rule.topic in topics and f.match.phases]
     told = [
         f
         for f in same
@@ -134,9 +144,16 @@ def explain(
     ]
     open_ = [loss for loss in losses if not any(_names(f.match, loss) for f in told)]
     causes: dict[tuple[int, tuple[Hunk, ...]], list[Loss]] = {}
+    hidden: dict[tuple[Untold, ...], list[Loss]] = {}
     for loss in open_:
-        causes.setdefault(_cause(loss, changes, maps, renames), []).append(loss)
-    made = [_finding(rule, rank, found, those) for (rank, found), those in causes.items()]
+        if loss.untold:
+            hidden.setdefault(loss.untold, []).append(loss)
+        else:
+            causes.setdefault(_cause(loss, changes, maps, renames), []).append(loss)
+    made = [
+        *(_finding(rules[GRAPH_LOST], *cause, those) for cause, those in causes.items()),
+        *(_hidden(rules[GRAPH_UNTOLD], maps[1], those) for those in hidden.values()),
+    ]
     places = {id(f): _told_at(f, losses, [*told, *made]) for f in same if f not in told}
     kept = [
         replace(f, status=FindingStatus.BASELINED, reason=f"follows from {places[id(f)]}")
@@ -263,6 +280,28 @@ def _whose(losses: Sequence[Loss]) -> str:
         phases = ", ".join(phase for phase in PhaseName if phase in gone)
         workers.setdefault(phases, []).append(worker)
     return " and ".join(f"{p} of {_few(names(ids).split(', '))}" for p, ids in workers.items())
+
+
+def _hidden(rule: Rule, codemap: CodeMap, losses: Sequence[Loss]) -> Finding:
+    first, *others = losses[0].untold
+    inside = [
+        f
+        for f in codemap.functions
+        if f.span.file == first.span.file and f.span.line <= first.span.line <= f.span.end_line
+    ]
+    match = Match(
+        span=first.span,
+        holder=max(inside, key=lambda f: f.span.line).id
+        if inside
+        else f"{first.span.file}::<module>",
+        anchor=f"graph untold: {first.text}",
+        message=f"{_whose(losses)} could replay a graph in the base; whether it still can is not "
+        f"known, because the map cannot see behind {clip(first.text)}",
+        phases=tuple(p for p in PhaseName if p in {loss.phase for loss in losses}),
+        workers=tuple(sorted({loss.worker.id for loss in losses})),
+        related=tuple(Step(u.span, f"nor behind {clip(u.text)}") for u in others[:_LISTED]),
+    )
+    return Finding(rule, match, fingerprint(rule.id, match))
 
 
 def _finding(rule: Rule, rank: int, changes: tuple[Hunk, ...], losses: Sequence[Loss]) -> Finding:

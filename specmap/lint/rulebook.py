@@ -24,8 +24,8 @@ from specmap.errors import RulesError
 from specmap.scan.vocabulary import rules_folder
 
 GROUP = "specmap.rules"
-UNUSED, MALFORMED, *OF_CHANGES = ENGINE = ("SPM001", "SPM002", "SPM113", "SPM114")
-GRAPH_LOST, TEST_ADDED = OF_CHANGES
+UNUSED, MALFORMED, *OF_CHANGES = ENGINE = ("SPM001", "SPM002", "SPM113", "SPM114", "SPM115")
+GRAPH_LOST, TEST_ADDED, GRAPH_UNTOLD = OF_CHANGES
 """Rules that the engine itself finds, from comments and from two maps: they have no detector."""
 DECLARATION = "rule.toml"
 _FOLDER = re.compile(r"[A-Z]{3,}\d{3}-[a-z0-9]+(-[a-z0-9]+)*")

@@ -1,0 +1,80 @@
+"""Why nobody can tell any more whether a phase replays its graph: what the map lost track of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from specmap.codemap.condition import any_of, atoms_of, evaluate, simplify
+from specmap.codemap.graph import CallEdge, CodeMap, EdgeStatus, Phase
+from specmap.codemap.source import Span, qualname_of
+from specmap.codemap.verdict import SinkKind
+from specmap.compare.matching import renamed
+from specmap.compare.renames import Renames
+
+# A call of what this returns may go anywhere.
+_LOOKED_UP = "getattr"
+
+
+@dataclass(frozen=True, slots=True)
+class Untold:
+    """A place of the new tree behind which the map cannot see."""
+
+    span: Span
+    text: str
+
+
+def untold(
+    was: Phase, now: Phase, maps: tuple[CodeMap, CodeMap], renames: Renames
+) -> tuple[Untold, ...]:
+    """Return what hides the graph of a phase that had one and seems to have none; () if it is gone.
+
+    ``maps`` are those of the base and of the change.
+    """
+    found = _new_tests(was, now, renames) if now.arms else _lost_calls(was, maps, renames)
+    return tuple(sorted(set(found), key=lambda u: (u.span, u.text)))
+
+
+def _new_tests(was: Phase, now: Phase, renames: Renames) -> Iterator[Untold]:
+    """Yield tests that are new, where the ways that are left do not cover every pass.
+
+    The rest goes where the map does not see.
+    """
+    if evaluate(simplify(any_of(*(arm.condition for arm in now.arms))), {}) is True:
+        return
+    words = renames.everything
+    known = {renamed(a.text, words) for arm in was.arms for a in atoms_of(arm.condition)}
+    for arm in now.arms:
+        for atom in atoms_of(arm.condition):
+            if atom.text not in known and atom.span is not None:
+                yield Untold(atom.span, atom.text)
+
+
+def _lost_calls(was: Phase, maps: tuple[CodeMap, CodeMap], renames: Renames) -> Iterator[Untold]:
+    """Yield calls on a phase's way that lead nowhere, and led to it in the base or are new."""
+    old, new = maps
+    sites = {site for arm in was.arms if arm.kind is SinkKind.GRAPH for site in arm.chain}
+    way = {renames.qualname(qualname_of(holder)) for holder, _ in sites}
+    led = {
+        _called(_said(edge, renames))
+        for edge in old.edges
+        if edge.callees and (edge.caller, edge.span.line) in sites
+    }
+    before = {_said(edge, renames) for edge in old.edges}
+    for edge in new.edges:
+        said = (qualname_of(edge.caller), edge.text)
+        if edge.callees or said[0] not in way:
+            continue
+        blind = edge.status is EdgeStatus.UNRESOLVED or edge.text == _LOOKED_UP
+        if _called(said) in led or (blind and said not in before):
+            yield Untold(edge.span, edge.text)
+
+
+def _said(edge: CallEdge, renames: Renames) -> tuple[str, str]:
+    """The caller and the call, as the new tree names them."""
+    return renames.qualname(qualname_of(edge.caller)), renamed(edge.text, renames.everything)
+
+
+def _called(said: tuple[str, str]) -> tuple[str, str]:
+    """The caller and the name that is called, on whatever it is called."""
+    return said[0], said[1].rpartition(".")[2]
