@@ -6,22 +6,26 @@ CASE.json: ``{"name", "algorithm", "v1", "waves": [{"requests", "tokens"}], "ext
 ``waves`` are calls of ``generate``; ``tokens`` may be a list, one entry per request, so that a
 batch shrinks while it runs. A wave may first tell the sleeping tracer something (``tell``:
 requests of the agent's socket), make a file (``flag``) or run under SGLang's own profiler
-(``profile``). With ``limit_s`` the engine is killed if the wave is not over by then. ``extra``
-holds any other server argument, ``optional`` such that not every release knows. The target has
-random weights; with STANDALONE, weights that make a long text of clear steps, and a draft that is
-right about some tokens and wrong about others. The result holds
-tokens, seconds and SGLang's own counts (``spec_verify_ct``, ``spec_accept_length``).
+(``profile``). With ``limit_s`` the engine is killed if the wave is not over by then. Of several
+engines with the same file in ``TURNS`` only one sends its waves at a time. ``extra`` holds any
+other server argument, ``optional`` such that not every release knows. The target has random
+weights; with STANDALONE, weights that make a long text of clear steps, and a draft that is right
+about some tokens and wrong about others. The result, written after every wave, holds tokens,
+seconds and SGLang's own counts (``spec_verify_ct``, ``spec_accept_length``).
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import fcntl
 import json
 import os
 import socket
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -213,8 +217,20 @@ def limited(engine: Any, wave: dict[str, Any]) -> dict[str, Any]:
     return found[0] if found else {"unfinished": True}
 
 
-def run(case: dict[str, Any]) -> dict[str, Any]:
-    """Start the engine, send the waves, stop it."""
+@contextlib.contextmanager
+def turn() -> Iterator[None]:
+    """Wait until no other engine with the same file in TURNS is at work."""
+    place = os.environ.get("TURNS")
+    if not place:
+        yield
+        return
+    with Path(place).open("a", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def run(case: dict[str, Any], place: Path) -> None:
+    """Start the engine, send the waves, stop it; the result is written after every wave."""
     import sglang
 
     start = time.monotonic()
@@ -225,16 +241,16 @@ def run(case: dict[str, Any]) -> dict[str, Any]:
         "start_s": round(time.monotonic() - start, 1),
         "waves": [],
     }
-    for wave in case["waves"]:
-        for request in wave.get("tell", []):
-            print("TOLD", request, tell(request), flush=True)
-        if wave.get("flag"):
-            Path(wave["flag"]).touch()
-        result["waves"].append(wave | limited(engine, wave))
+    with turn():
+        for wave in case["waves"]:
+            for request in wave.get("tell", []):
+                print("TOLD", request, tell(request), flush=True)
+            if wave.get("flag"):
+                Path(wave["flag"]).touch()
+            result["waves"].append(wave | limited(engine, wave))
+            place.write_text(json.dumps(result))
     engine.shutdown()
-    return result
 
 
 if __name__ == "__main__":
-    CASE = json.loads(Path(sys.argv[1]).read_text())
-    Path(sys.argv[2]).write_text(json.dumps(run(CASE)))
+    run(json.loads(Path(sys.argv[1]).read_text()), Path(sys.argv[2]))

@@ -153,24 +153,47 @@ def spans_of(events: list[dict[str, Any]], plan: dict[str, Any]) -> Iterator[tup
                 yield known, event
 
 
+def collectives_in(events: list[dict[str, Any]], parts: list[str]) -> set[Any]:
+    """Return the correlation numbers of the kernels that are collectives, by parts of a name."""
+    return {
+        event["args"].get("correlation")
+        for event in events
+        if event.get("cat") == "kernel" and any(part in event["name"] for part in parts)
+    }
+
+
 def profiled(run: Path, trace: Path) -> None:
-    """Print how many calls of each phase launched how much, in a profile of SGLang's own."""
+    """Print how many calls of each phase launched how much, in a profile of SGLang's own.
+
+    Collectives are those among the kernels launched one by one, as the GPU ran them.
+    """
     events = events_of(trace)
     plan = json.loads((run / "plan.json").read_text("utf-8"))
+    collectives = collectives_in(events, plan["graph"]["collectives"])
     by_thread: dict[Any, list[dict[str, Any]]] = defaultdict(list)
-    for call in outermost([event for event in events if kind_of(event)]):
+    launches = [event for event in events if kind_of(event)]
+    for call in outermost(launches):
         by_thread[call["tid"]].append(call)
-    found: dict[str, Counter[tuple[int, int]]] = defaultdict(Counter)
+    joint = [
+        event for event in launches
+        if kind_of(event) == "kernels" and event["args"].get("correlation") in collectives
+    ]  # fmt: skip
+    found: dict[str, Counter[tuple[int, int, int]]] = defaultdict(Counter)
     for phase, span in spans_of(events, plan):
         calls = by_thread[span["tid"]]
         starts = [call["ts"] for call in calls]
+        end = span["ts"] + span["dur"]
         first = bisect.bisect_left(starts, span["ts"])
-        last = bisect.bisect_left(starts, span["ts"] + span["dur"])
+        last = bisect.bisect_left(starts, end)
         kinds = Counter(kind_of(call) for call in calls[first:last])
-        found[phase][kinds["graphs"], kinds["kernels"]] += 1
+        numbers = {
+            call["args"]["correlation"] for call in joint
+            if call["tid"] == span["tid"] and span["ts"] <= call["ts"] < end
+        }  # fmt: skip
+        found[phase][kinds["graphs"], kinds["kernels"], len(numbers)] += 1
     for phase, counts in sorted(found.items()):
         shown = ", ".join(f"{n} x {key}" for key, n in counts.most_common(6))
-        print(f"{run.name} {phase}: graphs, kernels: {shown}")
+        print(f"{run.name} {phase}: graphs, kernels, collectives: {shown}")
 
 
 if __name__ == "__main__":

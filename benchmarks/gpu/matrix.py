@@ -2,11 +2,13 @@
 
     python matrix.py RELEASE PLAN.json AGENT_FOLDER OUT [GROUP ...]
 
-Groups: ``verdicts`` (what every phase does under each launch; four engines at a time), ``tp2``
-(two GPUs), ``launches`` (counted by the tracer, then by SGLang's profiler), ``launches-tp2``;
-``verdicts/standalone`` takes the engines of a group with that in their name. Standard library
-only: the machine has SGLang's runtime and no specmap. OUT gets ``runs.tar.xz`` (a folder
-per case with the tracer's files and ``result.json``) and the engines' logs.
+Groups: ``verdicts`` (what every phase does under each launch; four engines at a time),
+``launches`` (counted by the tracer, then by SGLang's profiler), ``tp2`` (two GPUs: both ranks,
+launches with the collectives among them, and one rank made eager while the other replays; the
+engines start together and work in turns). ``verdicts/standalone`` takes the engines of a group
+with that in their name. CASE_LIMIT_S: seconds after which an engine is killed. Standard library
+only: the machine has SGLang's runtime and no specmap. OUT gets ``RELEASE-GROUP.tar.xz``: a folder
+per case with the tracer's files and ``result.json``, and the engines' logs.
 """
 
 from __future__ import annotations
@@ -24,8 +26,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).parent
-CASE_LIMIT_S = 280
+HERE = Path(__file__).resolve().parent
+CASE_LIMIT_S = int(os.environ.get("CASE_LIMIT_S", "280"))
+DISARM = {"do": "disarm"}
 
 
 def wave(requests: int, tokens: int | list[int], **more: Any) -> dict[str, Any]:
@@ -66,22 +69,61 @@ def verdict_cases(v1: bool) -> list[dict[str, Any]]:
     return cases
 
 
-def tp2_cases() -> list[dict[str, Any]]:
-    """Return a healthy pair of ranks and one whose second rank is forced eager."""
-    steady = [wave(4, 48), wave(4, 64)]
-    two = {"tp_size": 2}
-    return [
-        {"name": "tp2-v2", "algorithm": "EAGLE3", "waves": steady, "extra": two},
-        {
-            "name": "tp2-one-eager",
-            "algorithm": "EAGLE3",
-            "waves": steady,
-            "extra": two | {"disable_custom_all_reduce": True},
-            "path": str(HERE / "forced"),
-            # Rank 0 replays, rank 1 launches: the two can wait for each other for ever.
-            "limit_s": 120,
-        },
+def tp2_cases(runs: Path) -> list[dict[str, Any]]:
+    """Return engines of two ranks; in the first one rank is made eager at the end.
+
+    What NCCL launches is counted in the first and the last, SGLang's own all-reduce in the other.
+    """
+
+    def armed(name: str, **more: Any) -> list[dict[str, Any]]:
+        return [DISARM, {"do": "arm", "dir": str(runs / name), **more}]
+
+    def counted(name: str) -> list[dict[str, Any]]:
+        return [
+            wave(4, 24, tell=armed(f"{name}.launches", launches=True)),
+            wave(4, 24),
+            wave(4, 8, profile=True),
+        ]
+
+    def steady(name: str) -> list[dict[str, Any]]:
+        return [wave(4, 8), wave(4, 48, tell=armed(name)), wave(4, 64)]
+
+    flag = runs / "tp2-nccl.flag"
+    forced = [
+        wave(4, 16, tell=armed("tp2-nccl.forced")),
+        # Rank 0 replays, rank 1 launches: should they wait for each other, it is for ever.
+        wave(4, 96, flag=str(flag), limit_s=30),
     ]
+    end = wave(1, 2, tell=[DISARM], limit_s=10)
+    nccl = {"tp_size": 2, "disable_custom_all_reduce": True}
+    common = {
+        "algorithm": "EAGLE3",
+        "tracer": "dormant",
+        # Graphs of the prefill take a minute to capture.
+        "optional": {"disable_piecewise_cuda_graph": True, "disable_prefill_cuda_graph": True},
+    }
+    turns = {"TURNS": str(runs / "turns")}
+    return [
+        common | {
+            "name": "tp2-nccl",
+            "waves": [*steady("tp2-nccl.steady"), *counted("tp2-nccl"), *forced, end],
+            "extra": nccl,
+            "path": str(HERE / "forced"),
+            "environment": turns | {"SPECMAP_FORCED_FLAG": str(flag), "NCCL_GRAPH_REGISTER": "0"},
+        },
+        common | {
+            "name": "tp2-disabled",
+            "waves": [wave(4, 8), *counted("tp2-disabled"), end],
+            "extra": nccl | {"disable_cuda_graph": True},
+            "environment": turns,
+        },
+        common | {
+            "name": "tp2-own",
+            "waves": [*steady("tp2-own.steady"), *counted("tp2-own"), end],
+            "extra": {"tp_size": 2},
+            "environment": turns,
+        },
+    ]  # fmt: skip
 
 
 def launch_cases(v1: bool) -> list[dict[str, Any]]:
@@ -93,12 +135,6 @@ def launch_cases(v1: bool) -> list[dict[str, Any]]:
         counted | {"name": "v2-disabled", "extra": {"disable_cuda_graph": True}},
     ]
     return [*cases, *(c | {"name": f"v1{c['name'][2:]}", "v1": True} for c in cases if v1)]
-
-
-def two_ranks(case: dict[str, Any]) -> dict[str, Any]:
-    """Return the same on two GPUs, with the collectives that NCCL launches."""
-    more = {"tp_size": 2, "disable_custom_all_reduce": True}
-    return case | {"name": f"tp2-{case['name']}", "extra": case.get("extra", {}) | more}
 
 
 def environment(case: dict[str, Any], folder: Path, plan: Path, agent: Path) -> dict[str, str]:
@@ -124,8 +160,10 @@ def environment(case: dict[str, Any], folder: Path, plan: Path, agent: Path) -> 
 def run_case(case: dict[str, Any], runs: Path, plan: Path, agent: Path, logs: Path) -> str:
     """Run one engine; return one line about it."""
     folder = runs / case["name"]
-    folder.mkdir(parents=True, exist_ok=True)
-    shutil.copy(plan, folder / "plan.json")
+    armed = [r["dir"] for w in case["waves"] for r in w.get("tell", []) if "dir" in r]
+    for each in (folder, *map(Path, armed)):
+        each.mkdir(parents=True, exist_ok=True)
+        shutil.copy(plan, each / "plan.json")
     (folder / "case.json").write_text(json.dumps(case))
     command = [sys.executable, str(HERE / "engine.py"), str(folder / "case.json")]
     command.append(str(folder / "result.json"))
@@ -145,7 +183,7 @@ def run_case(case: dict[str, Any], runs: Path, plan: Path, agent: Path, logs: Pa
         with contextlib.suppress(ProcessLookupError):
             os.killpg(engine.pid, signal.SIGKILL)
         engine.wait()
-    files = len(list(folder.glob("*.spool")))
+    files = len(list(runs.glob(f"{case['name']}*/*.spool")))
     return f"{case['name']}: exit {code}, {time.monotonic() - start:.0f} s, {files} spools"
 
 
@@ -158,9 +196,8 @@ def main(release: str, plan: Path, agent: Path, out: Path, groups: list[str]) ->
     runs.mkdir(parents=True)
     chosen = {
         "verdicts": (verdict_cases(v1), 4),
-        "tp2": (tp2_cases(), 1),
+        "tp2": (tp2_cases(runs), 3),
         "launches": (launch_cases(v1), 4),
-        "launches-tp2": ([two_ranks(case) for case in launch_cases(False)], 1),
     }
     for wanted in groups:
         group, _, name = wanted.partition("/")

@@ -24,7 +24,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent.parent))
 
-from benchmarks.gpu.matrix import run_case, wave  # noqa: E402
+from benchmarks.gpu.matrix import DISARM, run_case, wave  # noqa: E402
 from benchmarks.gpu.tp8_table import table  # noqa: E402
 
 LAYERS, HIDDEN = 61, 2048
@@ -33,7 +33,6 @@ PLAIN_LIMIT = 4
 RUNS, LOGS = Path("/tmp/specmap-runs"), Path("/tmp/specmap-logs")
 LONGEST_ENGINE_S, LEAST_ENGINE_S = 240, 60
 HANG_S = 30
-DISARM = {"do": "disarm"}
 
 
 def arm(folder: Path, **more: Any) -> dict[str, Any]:
@@ -113,12 +112,6 @@ def run(release: str, gpus: int, plan: Path, agent: Path, out: Path, seconds: fl
         if left < LEAST_ENGINE_S:
             print(f"{case['name']}: not run, only {left:.0f} s are left", flush=True)
             continue
-        for each in case["waves"]:
-            for request in each.get("tell", []):
-                if "dir" in request:
-                    place = Path(request["dir"])
-                    place.mkdir(parents=True, exist_ok=True)
-                    (place / "plan.json").write_bytes(plan.read_bytes())
         case["limit_s"] = min(case["limit_s"], left)
         print(run_case(case, RUNS, plan, agent, LOGS), flush=True)
     if not any(RUNS.glob("*/result.json")):
