@@ -7,8 +7,11 @@ the launch says so, and a lie in a tape or in a kernel would be seen.
 from __future__ import annotations
 
 import re
+import signal
 import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -107,3 +110,25 @@ def test_the_stand_in_kernels_are_those_of_sglang_in_triton() -> None:
     agreed = re.search(r"^30 agree, (\d+) tokens accepted$", done.stdout, re.MULTILINE)
     assert agreed is not None
     assert int(agreed[1]) > 0
+
+
+FAILED_RANK = f"""
+import os, signal, sys
+sys.path.insert(0, {str(HARNESS)!r})
+import driver
+
+def rank(job, result, pipe):
+    os.kill(os.getppid(), signal.SIGQUIT)
+
+if __name__ == "__main__":
+    sys.exit(driver.main("", "", target=rank))
+"""
+
+
+def test_a_rank_that_failed_is_seen_where_the_shell_ignores_its_signal(tmp_path: Path) -> None:
+    """SGLang's scheduler tells its parent by SIGQUIT; in a shell's background it is ignored."""
+    program = tmp_path / "failed.py"
+    program.write_text(FAILED_RANK, "utf-8")
+    background = ["sh", "-c", "trap '' QUIT; ulimit -c 0; exec \"$@\"", "sh"]
+    ended = subprocess.run([*background, sys.executable, str(program)], check=False, timeout=60)
+    assert ended.returncode == -signal.SIGQUIT

@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import json
 import multiprocessing
+import signal
 import sys
 from array import array
 from collections.abc import Sequence
@@ -115,7 +116,12 @@ def feed(scheduler: Any, requests: list[Any], done: Any) -> None:
 
 
 def main(job_path: str, result_path: str, target: Any = rank) -> int:
-    """Spawn the rank, wait for it, and return its exit code."""
+    """Spawn the rank, wait for it, and return its exit code.
+
+    A rank of SGLang that failed sends its parent SIGQUIT and exits with 0. Started by a shell in
+    the background, this process would inherit that the signal is ignored.
+    """
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
     _, writer = multiprocessing.Pipe(duplex=False)
     context = multiprocessing.get_context("spawn")
     child = context.Process(target=target, args=(job_path, result_path, writer))
