@@ -189,14 +189,21 @@ def _base(base: str, checkout: Checkout, cwd: Path) -> _Base:
 
     if not base.strip():
         raise TargetError("--base is empty; give a revision, a path, or 'sglang==VERSION'")
-    if "==" in base or base.startswith("git:") or base == "installed" or (cwd / base).is_dir():
+    if "==" in base or base.startswith("git:") or base == "installed":
         return _Base(base, cwd)
     folder = checkout.root if checkout.label.startswith("path:") else cwd
     repository = gitrepo.find(folder)
+    head = checkout.label.removeprefix("git:") if checkout.label.startswith("git:") else "HEAD"
+    ancestor = gitrepo.common_ancestor(repository, base, head) if repository else None
+    if (cwd / base).is_dir():
+        if ancestor:
+            raise TargetError(
+                f"--base {base!r} is a folder and a revision; write './{base}' for the folder, "
+                f"'{base}~0' for the revision"
+            )
+        return _Base(base, cwd)
     if repository is None:
         return _Base(f"git:{base}", folder)
-    head = checkout.label.removeprefix("git:") if checkout.label.startswith("git:") else "HEAD"
-    ancestor = gitrepo.common_ancestor(repository, base, head)
     doubt = (
         ""
         if ancestor

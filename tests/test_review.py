@@ -171,6 +171,14 @@ def test_a_base_can_be_another_tree(fork: Path, tmp_path: Path) -> None:
     )
 
 
+def test_a_base_that_is_a_folder_and_a_revision(fork: Path) -> None:
+    plant(fork / "main")
+    with pytest.raises(TargetError, match="'main' is a folder and a revision; "):
+        review(target="python", base="main")
+    assert new(review(target="python", base="./main")) == [("SPM201", VERIFY, 11)]
+    assert new(review(target="python", base="main~0")) == []
+
+
 def test_a_base_that_is_not_there(fork: Path) -> None:
     with pytest.raises(TargetError, match="git:nonsense: no such revision in 'fork'; try git f"):
         review(base="nonsense")
