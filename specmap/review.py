@@ -51,8 +51,8 @@ class Request:
 class Review:
     """A lint run with what its reports need: source text by file, and the path's beginning.
 
-    ``unread`` says which modules could not be read; ``written`` is the baseline file. ``doubt``
-    says why findings may be new that the change did not add.
+    ``unread`` says which modules, of the base too, could not be read; ``written`` is the baseline
+    file. ``doubt`` says why findings may be new that the change did not add.
     """
 
     report: LintReport
@@ -111,15 +111,15 @@ def lint_resolved(
         codemap = pipeline.scan_resolved(tree, platform=platform, progress=progress)
     source = _source(tree.checkout.root, codemap)
     report = lint_map(codemap, chosen, source=source, known=rules)
-    doubt = ""
+    unread, doubt = codemap.unread, ""
     if request.base is not None:
         now = _Side(codemap, tree.checkout.root, source, chosen, rules)
         base = _base(request.base, tree.checkout, cwd)
-        report = _since(report, now, base, request, platform, progress)
-        doubt = base.doubt
+        report, missing = _since(report, now, base, request, platform, progress)
+        unread, doubt = unread or missing, base.doubt
     prefix = _prefix(tree.checkout.root, cwd) if local else ""
     report, written = _against_baseline(report, request, config)
-    return Review(report, config, source, prefix, codemap.unread, written, doubt)
+    return Review(report, config, source, prefix, unread, written, doubt)
 
 
 def diff_trees(
@@ -231,8 +231,11 @@ def _since(
     request: Request,
     platform: str,
     progress: pipeline.Progress | None,
-) -> LintReport:
-    """Mark what the base has too, add what only two maps tell; rules that fail there count."""
+) -> tuple[LintReport, str]:
+    """Mark what the base has too, add what only two maps tell; rules that fail there count.
+
+    Also return which modules of the base could not be read.
+    """
     with pipeline.resolved(
         base.target, cwd=base.folder, use_cache=request.use_cache, progress=progress
     ) as tree:
@@ -248,7 +251,8 @@ def _since(
             report = replace(report, gone=())
         report = _with_changes(report, now, replace(now, codemap=old, source=source), renames)
     crashes = tuple(dict.fromkeys((*report.crashes, *was.crashes)))
-    return replace(report, target=names[1], base=names[0], crashes=crashes)
+    unread = f"{names[0]}: {old.unread}" if old.partial else ""
+    return replace(report, target=names[1], base=names[0], crashes=crashes), unread
 
 
 def _with_changes(report: LintReport, now: _Side, was: _Side, renames: Renames) -> LintReport:

@@ -220,6 +220,19 @@ def test_what_stands_in_a_file_that_cannot_be_read_is_not_gone(fork: Path) -> No
     assert (new(found), found.report.gone) == ([], ())
 
 
+def test_a_base_that_cannot_be_read_whole_is_told(fork: Path) -> None:
+    """What stands in its unread file would be new, and no graph could be called lost."""
+    path = fork / "python" / DRAFT
+    text = path.read_text("utf-8")
+    path.write_text(f"<<<<<<< HEAD\n{text}", "utf-8")
+    commit(fork, "broken")
+    path.write_text(text, "utf-8")
+    found = review(base="HEAD")
+    assert found.unread.startswith(f"{found.report.base}: the map is partial, not read: {DRAFT}:1 ")
+    command = [sys.executable, "-m", "specmap", "lint", "--base", "HEAD"]
+    assert subprocess.run(command, capture_output=True, check=False).returncode == 2
+
+
 def test_a_baseline_accepts_what_it_lists(fork: Path) -> None:
     written = review(update_baseline=True, baseline=fork / "known.json")
     assert (new(written), written.written) == ([], fork / "known.json")
