@@ -180,6 +180,9 @@ class Maker:
             file.write(FILE_HEAD)
             for part in self._parts(rank, cycles, flaws, host * _HOST_OFFSET_NS + 10**9):
                 file.write(part)
+                last_ns = int.from_bytes(part[-RECORD.size :][:8], "little")
+            if not dead:
+                file.write(RECORD.pack(last_ns, 0, Kind.DISARM, -1, -1, -1, 0))
 
     def _parts(self, rank: int, cycles: int, flaws: Flaws, at_ns: int) -> Iterator[bytes]:
         eager_rank, eager_from = flaws.eager or (-1, cycles)

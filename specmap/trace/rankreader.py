@@ -13,7 +13,7 @@ from specmap.trace.eventlog import tail_of
 from specmap.trace.header import Header
 from specmap.trace.names import TraceNames
 from specmap.trace.plan import WrapPlan
-from specmap.trace.spool import SPOOL, Records, Tail
+from specmap.trace.spool import SPOOL, Kind, Records, Tail
 from specmap.trace.summary import Summary
 
 Keep = Callable[[str, Cycle, list[Pass]], None]
@@ -26,6 +26,7 @@ class RankReader:
     def __init__(self, folder: Path, name: str, plan: WrapPlan, names: TraceNames) -> None:
         self.failed = ""
         self.summary = Summary(plan, names)
+        self._last_kind = 0
         try:
             self.tail = tail_of(folder, name)
         except TraceError as error:
@@ -47,10 +48,13 @@ class RankReader:
         if self.failed:
             return None
         try:
-            return self.tail.poll()
+            records = self.tail.poll()
         except TraceError as error:
             self.failed = str(error)
             return None
+        if records:
+            self._last_kind = records[len(records) - 1][2]
+        return records
 
     @property
     def readable(self) -> bool:
@@ -64,12 +68,22 @@ class RankReader:
         found = self.tail.damage()
         if self.failed:
             found.append(f"{self.failed}; {self.summary.records} records before it were read")
+        elif self.tail.header.get("finished") is True and self._is_cut():
+            found.append(
+                f"{self.tail.name}{SPOOL}: cut off behind its record {self.summary.records}; the "
+                "rank wrote more and closed it"
+            )
         if self.summary.senseless:
             found.append(
                 f"{self.tail.name}{SPOOL}: {self.summary.senseless} records are of no kind that "
                 "there is and were left out"
             )
         return found
+
+    def _is_cut(self) -> bool:
+        """Whether the log of a rank that closed it has lost its end: the last mark is not there."""
+        whole = self._last_kind == Kind.DISARM and not self.tail.cut_bytes
+        return self.summary.records > 0 and not self.summary.senseless and not whole
 
     def rank_run(self) -> RankRun:
         """Return what the rank did so far."""

@@ -199,12 +199,19 @@ class Rank:
         return FILE_HEAD + b"".join(self.records)
 
     def write(self, folder: Path) -> str:
-        """Write the files of the rank and the plan beside them; return the rank's name."""
+        """Write the files of the rank and the plan beside them; return the rank's name.
+
+        A rank that finished closes its log with a mark, as the agent does.
+        """
         (folder / "plan.json").write_text(to_json(PLAN), "utf-8")
         (folder / f"{self.name}.json").write_text(json.dumps(self.header), "utf-8")
         lines = "".join(json.dumps(item) + "\n" for item in self.names)
         (folder / f"{self.name}.names").write_text(lines, "utf-8")
-        (folder / f"{self.name}.spool").write_bytes(self.spool)
+        spool = self.spool
+        if self.header["finished"]:
+            last_ns = RECORD.unpack(self.records[-1])[0] if self.records else self.now
+            spool += RECORD.pack(last_ns, 0, Kind.DISARM, -1, -1, -1, 0)
+        (folder / f"{self.name}.spool").write_bytes(spool)
         return self.name
 
 

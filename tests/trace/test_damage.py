@@ -16,6 +16,7 @@ from specmap.traced import read_run
 from tests.trace.spools import FILE_HEAD, Rank
 
 CYCLES = 5
+RECORDS = CYCLES * 19
 
 
 def written(folder: Path) -> tuple[str, str]:
@@ -99,6 +100,16 @@ def zeros(folder: Path, name: str) -> None:
         file.write(b"\0" * 32 * 3)
 
 
+def no_end(folder: Path, name: str) -> None:
+    path = folder / f"{name}.spool"
+    path.write_bytes(path.read_bytes()[:-32])
+
+
+def half_a_record(folder: Path, name: str) -> None:
+    path = folder / f"{name}.spool"
+    path.write_bytes(path.read_bytes()[: -32 - 19])
+
+
 def refused(folder: Path, name: str) -> None:
     with (folder / f"{name}.spool").open("r+b") as file:
         file.seek(16)
@@ -119,6 +130,8 @@ def refused(folder: Path, name: str) -> None:
         (no_names, ".names: missing; reasons and places have no text", (5, 5)),
         (bad_names, ".names: 2 lines are no JSON; reasons are missing", (5, 5)),
         (zeros, ".spool: 3 records are of no kind that there is and were left out", (5, 5)),
+        (no_end, f".spool: cut off behind its record {RECORDS}; the rank wrote more", (5, 5)),
+        (half_a_record, f".spool: cut off behind its record {RECORDS - 1}; the rank wr", (5, 4)),
         (refused, ".spool: the disk refused more (No space left on device)", (5, 5)),
         (empty, ".spool: empty; this rank left no record", (5, 0)),
         (foreign, ".spool: not a spool of specmap; name the folder of a run; the rank is", (5,)),

@@ -22,6 +22,7 @@ NAMES = trace_names()
 
 def recorded(folder: Path, tp: int = 0) -> str:
     rank = Rank(tp, 7 + tp)
+    rank.header["finished"] = False
     rank.prefill()
     for number in range(20):
         rank.cycle(eager=("verify",) if number < 4 else ())
@@ -78,7 +79,9 @@ def test_files_are_compressed_and_the_same_for_the_same_run(tmp_path: Path) -> N
 
 
 def test_a_run_without_records_gives_empty_tables(tmp_path: Path) -> None:
-    records, passes = convert(tmp_path, Rank().write(tmp_path), PLAN, NAMES)
+    rank = Rank()
+    rank.header["finished"] = False
+    records, passes = convert(tmp_path, rank.write(tmp_path), PLAN, NAMES)
     assert pq.read_table(records).num_rows == pq.read_table(passes).num_rows == 0
     assert "cpu_ns" in pq.read_schema(passes).names
 

@@ -241,6 +241,7 @@ def test_graphs_that_are_captured_at_start_are_counted(tmp_path: Path) -> None:
 
 def test_lost_records_and_a_cut_file_are_told(tmp_path: Path) -> None:
     rank = Rank()
+    rank.header["finished"] = False
     rank.cycle()
     rank.put(Kind.DROPS, value=5)
     rank.cycle()
@@ -289,10 +290,10 @@ def test_reading_while_it_is_written_ends_at_the_same_figures(tmp_path: Path) ->
     for number in range(300):
         rank.cycle(eager=("draft",) if number % 7 == 0 else ())
         rank.accept(4, 9)
-    data = rank.spool
     name = rank.write(tmp_path)
     whole = read_run(tmp_path, NAMES)
     path = tmp_path / f"{name}.spool"
+    data = path.read_bytes()
     live = LiveRun(tmp_path, PLAN, NAMES)
     chance, end = random.Random(5), 0
     while end < len(data):

@@ -16,6 +16,7 @@ CAPACITY = 8
 
 def some(count: int) -> Rank:
     rank = Rank()
+    rank.header["finished"] = False
     for number in range(count):
         rank.put(Kind.ENTER, number)
     return rank
