@@ -9,9 +9,11 @@ import contextlib
 import gc
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 from typing import NoReturn
 
 import click
@@ -39,6 +41,9 @@ def main() -> NoReturn:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:  # closed by the caller
             setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _ended)
     try:
         result = command.main(standalone_mode=False)
         code = _show(result) if isinstance(result, Shown) else result
@@ -55,6 +60,11 @@ def main() -> NoReturn:
         code = _fail(f"internal error, {kind}: {error}; SPECMAP_TRACEBACK=1 shows where")
     gc.freeze()  # the interpreter would search millions of objects for cycles as it ends
     sys.exit(code)
+
+
+def _ended(number: int, _: FrameType | None) -> NoReturn:
+    """End by a signal as by an error: what is half written goes, what is held is let go."""
+    raise SystemExit(128 + number)
 
 
 def _fail(message: str, code: int = _FAILED) -> int:

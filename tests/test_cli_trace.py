@@ -21,6 +21,7 @@ import duckdb
 import pytest
 
 from tests.review_tree import edit_everywhere
+from tests.trace.recorded import NGRAM
 from tests.trace.server import plant_server
 
 SECONDS = 120
@@ -465,6 +466,37 @@ def test_an_export_that_fails_is_one_line(bench: Bench, collector: str) -> None:
         assert (done.returncode, done.stdout) == (2, "")
         assert said in done.stderr
         assert done.stderr.count("\n") == 1
+
+
+CUT_SHORT = """
+import os, signal, sys, time
+from specmap.cli import main
+from specmap.report import run_chrome
+
+number = int(sys.argv.pop())
+
+def render(lanes):
+    yield b"{"
+    os.kill(os.getpid(), number)
+    time.sleep(60)
+
+run_chrome.render_chrome = render
+main()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_an_export_that_is_ended_by_a_signal_leaves_nothing(tmp_path: Path, number: int) -> None:
+    run, place = tmp_path / "run", tmp_path / "out" / "run.json"
+    run.mkdir()
+    NGRAM.write(run)
+    words = ["trace", "export", str(run), "--chrome", str(place), str(int(number))]
+    done = subprocess.run(
+        [sys.executable, "-c", CUT_SHORT, *words], capture_output=True, text=True, timeout=50,
+        check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (128 + number, "", "")
+    assert list(place.parent.iterdir()) == []
 
 
 def test_an_export_of_a_damaged_run_says_what_is_missing(bench: Bench) -> None:
