@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import click
@@ -31,6 +32,19 @@ class Verb(click.Command):
                         f"{option.opts[0]} is given more than once; it has one value"
                     )
         return super().parse_args(ctx, args)
+
+
+class Place(click.Path):
+    """A file or folder; an empty word, as an unset variable leaves it, is not the current one."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Read the path."""
+        if value == "":
+            self.fail("it is empty", param, ctx)
+        return super().convert(value, param, ctx)
 
 
 class PositiveNumber(click.FloatRange):

@@ -21,9 +21,7 @@ _DEFAULT = Path("output/report.html")
 
 @click.command(cls=LaunchVerb)
 @click.argument("targets", nargs=-1, metavar="[TARGET | A B]")
-@click.option(
-    "--run", type=click.Path(path_type=Path), metavar="DIR", help="A recorded run of the tree."
-)
+@click.option("--run", type=cli_options.Place(), metavar="DIR", help="A recorded run of the tree.")
 @click.option(
     "--output", "-o", metavar="PATH", default=str(_DEFAULT), show_default=True,
     help="Where to write; '-' is standard output.",

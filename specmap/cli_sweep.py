@@ -31,7 +31,7 @@ _FAILED = 2
     "yes/no for a switch, 'unset' to leave it out; may be repeated.",
 )  # fmt: skip
 @click.option(
-    "--run", "runs", multiple=True, metavar="DIR", type=click.Path(path_type=Path),
+    "--run", "runs", multiple=True, metavar="DIR", type=cli_options.Place(),
     help="A recorded run to rank the cells by; may be repeated.",
 )  # fmt: skip
 @click.option(

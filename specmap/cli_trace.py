@@ -41,7 +41,7 @@ class _Trace(cli_options.Verbs):
         return super().parse_args(context, args)
 
 
-_folder = click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+_folder = click.argument("folder", metavar="DIR", type=cli_options.Place())
 
 
 @click.group(
@@ -56,7 +56,7 @@ _folder = click.argument("folder", metavar="DIR", type=click.Path(path_type=Path
 @click.option("--yes", is_flag=True, help="Take the risk of --inject.")
 @click.option("--dormant", is_flag=True, help="With --live: start with sleeping agents only.")
 @click.option("--target", metavar="TARGET", help="The tree, if it is not what the server imports.")
-@click.option("--dir", "directory", type=click.Path(path_type=Path), metavar="DIR",
+@click.option("--dir", "directory", type=cli_options.Place(), metavar="DIR",
               help="Folder of the run (output/trace-N).")  # fmt: skip
 @click.option("--cycles", type=click.IntRange(1), metavar="N", help="End after N cycles.")
 @click.option("--seconds", type=cli_options.PositiveNumber(), metavar="S",
@@ -71,7 +71,7 @@ _folder = click.argument("folder", metavar="DIR", type=click.Path(path_type=Path
               help="Measure the tracer's cost: N cycles armed, N disarmed.")  # fmt: skip
 @click.option("--baseline-tps", type=cli_options.PositiveNumber(), metavar="X",
               help="Tokens per second of plain decoding, for the break-even.")  # fmt: skip
-@click.option("--log", type=click.Path(path_type=Path), metavar="FILE",
+@click.option("--log", type=cli_options.Place(), metavar="FILE",
               help="Write the server's output there.")  # fmt: skip
 @click.option("--platform", type=click.Choice(pipeline.PLATFORMS), default="cuda",
               help="Which arms of the code count (cuda).")  # fmt: skip
@@ -233,17 +233,17 @@ def _shown(screen: Screen, run: Run, name: str = "text", output: Path | None = N
 @click.option("--format", "-f", "name", type=click.Choice(_FORMATS), default="text",
               show_default=True, help="Output format.")  # fmt: skip
 @click.option("--target", metavar="TARGET", help="The tree to compare with.")
-@click.option("--model-config", type=click.Path(path_type=Path), metavar="FILE",
+@click.option("--model-config", type=cli_options.Place(), metavar="FILE",
               help="config.json of the model, if it is not where the ranks found it.")  # fmt: skip
-@click.option("--draft-config", type=click.Path(path_type=Path), metavar="FILE",
+@click.option("--draft-config", type=cli_options.Place(), metavar="FILE",
               help="config.json of the draft model.")  # fmt: skip
 @click.option("--worker", "workers", multiple=True, metavar="NAME", help="Draw this worker only.")
 @click.option("--phase", "phases", multiple=True, metavar="NAME", help="Draw this phase only.")
 @click.option("--baseline-tps", type=cli_options.PositiveNumber(), metavar="X",
               help="Tokens per second of plain decoding, for the break-even.")  # fmt: skip
-@click.option("--other", type=click.Path(path_type=Path), metavar="DIR",
+@click.option("--other", type=cli_options.Place(), metavar="DIR",
               help="A run with other draft steps: fixed and per-token cost of verify.")  # fmt: skip
-@click.option("--output", "-o", type=click.Path(path_type=Path), metavar="PATH",
+@click.option("--output", "-o", type=cli_options.Place(), metavar="PATH",
               help="Write there; standard output is the default.")  # fmt: skip
 @cli_options.no_cache
 @cli_options.quiet
@@ -283,11 +283,11 @@ def read(screen: Screen, /, folder: Path, **given: Any) -> Shown:
 
 @trace.command()
 @_folder
-@click.option("--chrome", type=click.Path(path_type=Path), metavar="FILE",
+@click.option("--chrome", type=cli_options.Place(), metavar="FILE",
               help="Trace Event Format, for chrome://tracing and Perfetto.")  # fmt: skip
-@click.option("--perfetto", type=click.Path(path_type=Path), metavar="FILE",
+@click.option("--perfetto", type=cli_options.Place(), metavar="FILE",
               help="Perfetto's own format.")  # fmt: skip
-@click.option("--prometheus", type=click.Path(path_type=Path), metavar="FILE",
+@click.option("--prometheus", type=cli_options.Place(), metavar="FILE",
               help="Counters, for a textfile collector.")  # fmt: skip
 @click.option("--otlp", metavar="URL", help="The same counters to an OpenTelemetry collector.")
 @click.pass_obj

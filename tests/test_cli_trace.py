@@ -241,6 +241,20 @@ def test_damaged_files_are_told_and_the_rest_is_shown(bench: Bench) -> None:
     assert len(list(bench.run.glob("rank-1-*.passes.parquet"))) == 1
 
 
+@pytest.mark.parametrize(
+    "words",
+    [("--live", "--dir", "", "--", "true"), ("read", ""), ("export", "run", "--chrome", "")],
+)
+def test_an_unset_variable_is_not_the_current_folder(tmp_path: Path, words: list[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "specmap", "trace", *words], cwd=tmp_path, capture_output=True,
+        text=True, timeout=50, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert ": it is empty " in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_command_that_runs_no_sglang_is_told_so(bench: Bench) -> None:
     command = [sys.executable, "-c", "print('hello')"]
     done = bench.trace(*bench.live("--target", bench.tree, "--", *command))
