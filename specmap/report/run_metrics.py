@@ -1,14 +1,15 @@
 """The counts of a run as metrics: Prometheus text, and OpenTelemetry's JSON.
 
-Labels are ranks, workers, phases, states and kinds of findings: a bounded set. Reasons hold
-numbers, so they are no labels.
+Labels are ranks by their parallel numbers, as SGLang's own metrics name them, workers, phases,
+states and kinds of findings: a bounded set. Reasons hold numbers and logs the number of a process,
+so they are no labels; logs of one rank are added up.
 """
 
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from specmap import __version__
@@ -46,52 +47,59 @@ def metrics_of(run: Run) -> tuple[Metric, ...]:
 
 
 def _of_phases(ranks: tuple[RankRun, ...]) -> Iterator[Metric]:
-    passes: list[tuple[Labels, float]] = []
-    cpu: list[tuple[Labels, float]] = []
-    gpu: list[tuple[Labels, float]] = []
-    timed: list[tuple[Labels, float]] = []
+    passes: dict[Labels, float] = defaultdict(int)
+    cpu: dict[Labels, float] = defaultdict(float)
+    gpu: dict[Labels, float] = defaultdict(float)
+    timed: dict[Labels, float] = defaultdict(int)
     for rank in ranks:
         for phase in rank.phases:
-            labels = (("rank", rank.name), ("worker", phase.worker), ("phase", phase.phase))
-            passes += [
-                ((*labels, ("state", state.value)), count)
-                for state, count in sorted(phase.counts.items())
-            ]
-            cpu.append((labels, phase.cpu_ns * _NS))
+            labels = (*_rank(rank), ("worker", phase.worker), ("phase", phase.phase))
+            for state, count in sorted(phase.counts.items()):
+                passes[*labels, ("state", state.value)] += count
+            cpu[labels] += phase.cpu_ns * _NS
             if phase.gpu_passes:
-                gpu.append((labels, phase.gpu_ns * _NS))
-                timed.append((labels, phase.gpu_passes))
-    yield Metric("passes", "", "Passes of a phase, by how they ran.", True, tuple(passes))
-    yield Metric(
-        "pass_cpu", "seconds", "Host time from entering a phase to leaving it.", True, tuple(cpu)
-    )
-    yield Metric("pass_gpu", "seconds", "GPU time of a phase, of timed passes.", True, tuple(gpu))
-    yield Metric("gpu_timed_passes", "", "Passes with a GPU time.", True, tuple(timed))
+                gpu[labels] += phase.gpu_ns * _NS
+                timed[labels] += phase.gpu_passes
+    yield _total("passes", "", "Passes of a phase, by how they ran.", passes)
+    yield _total("pass_cpu", "seconds", "Host time from entering a phase to leaving it.", cpu)
+    yield _total("pass_gpu", "seconds", "GPU time of a phase, of timed passes.", gpu)
+    yield _total("gpu_timed_passes", "", "Passes with a GPU time.", timed)
 
 
 def _of_ranks(ranks: tuple[RankRun, ...]) -> Iterator[Metric]:
-    def each(name: str, unit: str, text: str, value: dict[str, float]) -> Metric:
-        values = tuple(((("rank", rank),), number) for rank, number in value.items())
-        return Metric(name, unit, text, True, values)
+    def each(
+        name: str, unit: str, text: str, of: Sequence[RankRun], value: Callable[[RankRun], float]
+    ) -> Metric:
+        sums: dict[Labels, float] = defaultdict(int)
+        for rank in of:
+            sums[_rank(rank)] += value(rank)
+        return _total(name, unit, text, sums)
 
     counted = [rank for rank in ranks if rank.accept.steps]
     waited = [rank for rank in ranks if rank.syncs]
-    yield each("cycles", "", "Cycles of a rank.", {r.name: r.cycles for r in ranks})
+    yield each("cycles", "", "Cycles of a rank.", ranks, lambda r: r.cycles)
+    yield each("lost_records", "", "Records that the ring dropped.", ranks, lambda r: r.lost)
     yield each(
-        "lost_records", "", "Records that the ring dropped.", {r.name: r.lost for r in ranks}
+        "verified_requests", "", "Requests in verify steps.", counted, lambda r: r.accept.requests
     )
     yield each(
-        "verified_requests", "", "Requests in verify steps.",
-        {r.name: r.accept.requests for r in counted},
-    )  # fmt: skip
-    yield each(
         "accepted_tokens", "", "Tokens that verify steps accepted, with the bonus token.",
-        {r.name: r.accept.tokens for r in counted},
+        counted, lambda r: r.accept.tokens,
     )  # fmt: skip
     yield each(
         "sync_blocked", "seconds", "Time that the host waited for the device.",
-        {r.name: sum(sync.blocked_ns for sync in r.syncs) * _NS for r in waited},
+        waited, lambda r: sum(sync.blocked_ns for sync in r.syncs) * _NS,
     )  # fmt: skip
+
+
+def _rank(rank: RankRun) -> Labels:
+    """Return the labels of a rank; a number that it does not have is none."""
+    numbers = (("tp", rank.tp_rank), ("pp", rank.pp_rank), ("dp", rank.dp_rank))
+    return tuple((f"{kind}_rank", str(number)) for kind, number in numbers if number >= 0)
+
+
+def _total(name: str, unit: str, text: str, sums: Mapping[Labels, float]) -> Metric:
+    return Metric(name, unit, text, True, tuple(sums.items()))
 
 
 def render_prometheus(run: Run) -> str:

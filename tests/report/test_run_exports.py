@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 from specmap.codemap.event import (
@@ -77,7 +78,8 @@ def test_perfetto_bytes_are_those_of_its_own_package() -> None:
 def test_prometheus_text() -> None:
     """As the exposition format has it: HELP, TYPE, then samples; seconds are the base unit."""
     lines = render_prometheus(a_run()).splitlines()
-    verify = 'rank="rank-0-0-0-71",worker="EAGLEWorker",phase="verify"'
+    rank = 'tp_rank="0",pp_rank="0",dp_rank="0"'
+    verify = f'{rank},worker="EAGLEWorker",phase="verify"'
     assert lines[:4] == [
         "# HELP specmap_passes_total Passes of a phase, by how they ran.",
         "# TYPE specmap_passes_total counter",
@@ -87,8 +89,8 @@ def test_prometheus_text() -> None:
     assert f"specmap_pass_cpu_seconds_total{{{verify}}} 3.0" in lines
     assert f"specmap_pass_gpu_seconds_total{{{verify}}} 1.5" in lines
     assert any(line.startswith(f"specmap_gpu_timed_passes_total{{{verify}}} ") for line in lines)
-    assert 'specmap_accepted_tokens_total{rank="rank-0-0-0-71"} 100' in lines
-    assert 'specmap_sync_blocked_seconds_total{rank="rank-0-0-0-71"} 2.0' in lines
+    assert f"specmap_accepted_tokens_total{{{rank}}} 100" in lines
+    assert f"specmap_sync_blocked_seconds_total{{{rank}}} 2.0" in lines
     assert lines[-2:] == [
         "# TYPE specmap_findings gauge",
         'specmap_findings{problem="phase-eager"} 2',
@@ -107,10 +109,26 @@ def test_otlp_is_a_request_of_cumulative_sums() -> None:
     assert (cycles["aggregationTemporality"], cycles["isMonotonic"]) == (2, True)
     assert cycles["dataPoints"] == [
         {
-            "attributes": [{"key": "rank", "value": {"stringValue": "rank-0-0-0-71"}}],
+            "attributes": [
+                {"key": f"{kind}_rank", "value": {"stringValue": "0"}}
+                for kind in ("tp", "pp", "dp")
+            ],
             "timeUnixNano": "1700000000000000000",
             "asDouble": 12.0,
         }
     ]
     assert metrics["specmap.pass_cpu"]["unit"] == "s"
     assert metrics["specmap.findings"]["gauge"]["dataPoints"][0]["asDouble"] == 2.0
+
+
+def test_a_series_is_that_of_a_rank_whatever_its_process() -> None:
+    """The exposition format: no two samples of one name and label set; a restart is no new one."""
+    run = a_run()
+    again = replace(run.ranks[0], name="rank-0-0-0-94", pid=94, cycles=5, dp_rank=0)
+    other = replace(run.ranks[0], name="rank-1-0--95", pid=95, tp_rank=1, dp_rank=-1)
+    lines = render_prometheus(replace(run, ranks=(*run.ranks, again, other))).splitlines()
+    samples = [line.rpartition(" ")[0] for line in lines if not line.startswith("#")]
+    assert len(samples) == len(set(samples))
+    assert not [line for line in samples if "71" in line or "94" in line or "95" in line]
+    assert 'specmap_cycles_total{tp_rank="0",pp_rank="0",dp_rank="0"} 17' in lines
+    assert 'specmap_cycles_total{tp_rank="1",pp_rank="0"} 12' in lines
