@@ -5,8 +5,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import merge
+from math import prod
 from statistics import median
 
 from specmap.codemap.event import RankRun, RunFinding, RunProblem, State
@@ -116,12 +117,69 @@ def title(rank: RankRun) -> str:
     return f"rank {', '.join(named)}"
 
 
+def titles(ranks: Sequence[RankRun]) -> str:
+    """Name several ranks: by ranges of their numbers where those say which, else one by one."""
+    if len(ranks) == 1:
+        return title(ranks[0])
+    numbers = [
+        ("tp", sorted({rank.tp_rank for rank in ranks})),
+        ("pp", sorted({rank.pp_rank for rank in ranks})),
+        ("dp", sorted({rank.dp_rank for rank in ranks})),
+    ]
+    if prod(len(found) for _, found in numbers) != len(ranks):
+        return f"ranks {'; '.join(title(rank).removeprefix('rank ') for rank in ranks)}"
+    named = [f"{k} {_ranges(found)}" for k, found in numbers if k == "tp" or found[-1] > 0]
+    return f"ranks {', '.join(named)}"
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """Write ascending numbers: ``0 to 6, 9``."""
+    parts: list[list[int]] = []
+    for number in numbers:
+        if parts and number == parts[-1][-1] + 1:
+            parts[-1].append(number)
+        else:
+            parts.append([number])
+    return ", ".join(f"{p[0]} to {p[-1]}" if p[1:] else str(p[0]) for p in parts)
+
+
+def told_once(found: Iterable[RunFinding], ranks: Sequence[RankRun]) -> Iterator[RunFinding]:
+    """Yield findings; those of several ranks that say the same of each are one, of all of them."""
+    known = {rank.name: rank for rank in ranks}
+    same: dict[tuple[object, ...], list[RunFinding]] = {}
+    for finding in found:
+        same.setdefault(_said(finding, known), []).append(finding)
+    for each in same.values():
+        named = [known[finding.ranks[0]] for finding in each] if len(each) > 1 else []
+        if len({rank.name for rank in named}) < 2:
+            yield from each
+            continue
+        rest = each[0].message.removeprefix(title(named[0]))
+        cycles = [finding.cycle for finding in each if finding.cycle is not None]
+        yield replace(
+            each[0],
+            message=f"{titles(named)}{rest}",
+            ranks=tuple(rank.name for rank in named),
+            cycle=min(cycles, default=None),
+        )
+
+
+def _said(finding: RunFinding, known: Mapping[str, RankRun]) -> tuple[object, ...]:
+    """Return what a finding says whatever its rank; one that is not of one rank is only itself."""
+    if len(finding.ranks) == 1:
+        name = title(known[finding.ranks[0]])
+        if finding.message.startswith(name):
+            rest = finding.message.removeprefix(name)
+            return finding.problem, rest, finding.phase, finding.failing
+    return (id(finding),)
+
+
 def _absent(members: Sequence[Member], expected: int | None) -> Iterator[RunFinding]:
     if expected is None or not members:
         return
     missing = expected - len(members)
     if missing > 0:
-        there = ", ".join(title(m.rank) for m in members)
+        there = titles([m.rank for m in members])
         yield RunFinding(
             RunProblem.RANK_MISSING,
             f"{missing} of {expected} ranks left no log (there are: {there})",
@@ -161,7 +219,7 @@ def _compare(group: Sequence[Member]) -> Iterator[RunFinding]:
         if shift is None:
             yield RunFinding(
                 RunProblem.LOSS,
-                f"{title(member.rank)} is not compared: its cycles cannot be matched with those "
+                f"{title(member.rank)}: not compared, for the cycles cannot be matched with those "
                 f"of {title(first.rank)}",
                 (member.rank.name,),
                 failing=False,

@@ -14,7 +14,7 @@ from specmap.codemap.event import (
 )
 from specmap.codemap.outcome import CYCLE
 from specmap.codemap.verdict import SinkKind
-from specmap.trace.divergence import Member, Ranks, compare, title
+from specmap.trace.divergence import Member, Ranks, compare, title, titles, told_once
 from specmap.trace.plan import Role, WrapPlan
 
 _NOT_REPLAYED = (State.EAGER, State.PARTIAL)
@@ -38,7 +38,8 @@ def findings_of(members: Sequence[Member], plan: WrapPlan, number: Ranks) -> tup
         f for f in found
         if f.problem is not RunProblem.PHASE_EAGER or not {(f.phase, r) for r in f.ranks} <= told
     ]  # fmt: skip
-    return tuple(sorted(kept, key=lambda f: (not f.failing, _ORDER[f.problem])))
+    once = told_once(kept, ranks)
+    return tuple(sorted(once, key=lambda f: (not f.failing, _ORDER[f.problem])))
 
 
 def _no_cycle(ranks: Sequence[RankRun], plan: WrapPlan) -> Iterator[RunFinding]:
@@ -116,20 +117,12 @@ def _switch(phase: PhaseStats) -> str:
 
 
 def _doubtful(ranks: Sequence[RankRun], plan: WrapPlan) -> Iterator[RunFinding]:
+    yield from _lossy([rank for rank in ranks if rank.lost])
     for rank in ranks:
-        if rank.lost:
-            yield RunFinding(
-                RunProblem.LOSS,
-                f"{title(rank)} lost {rank.lost} records from cycle {rank.first_loss} on (its ring "
-                "was full): its later counts are too low, and others are compared with it up to "
-                "that cycle",
-                (rank.name,), cycle=rank.first_loss, failing=False,
-            )  # fmt: skip
         if rank.cut_bytes:
             yield RunFinding(
                 RunProblem.LOSS,
-                f"{title(rank)} was cut off in the middle of a record "
-                f"({rank.cut_bytes} bytes left out)",
+                f"{title(rank)}: the log is cut off in the middle of a record, which is left out",
                 (rank.name,), failing=False,
             )  # fmt: skip
         yield from _unknown(rank)
@@ -138,6 +131,23 @@ def _doubtful(ranks: Sequence[RankRun], plan: WrapPlan) -> Iterator[RunFinding]:
             yield RunFinding(
                 RunProblem.FAULT, f"{title(rank)}: {fault}", (rank.name,), failing=False
             )
+
+
+def _lossy(ranks: Sequence[RankRun]) -> Iterator[RunFinding]:
+    if not ranks:
+        return
+    lost = f"{titles(ranks)} lost {sum(rank.lost for rank in ranks)} records"
+    first = min((r.first_loss for r in ranks if r.first_loss is not None), default=None)
+    said = (
+        f"{lost} from cycle {first} on (its ring was full): its later counts are too low, and "
+        "others are compared with it up to that cycle"
+    ) if len(ranks) == 1 else (
+        f"{lost}, the first of them in cycle {first} (their rings were full): later counts are too "
+        "low, and a rank is compared with others up to its first loss"
+    )  # fmt: skip
+    yield RunFinding(
+        RunProblem.LOSS, said, tuple(rank.name for rank in ranks), cycle=first, failing=False
+    )
 
 
 def _unknown(rank: RankRun) -> Iterator[RunFinding]:

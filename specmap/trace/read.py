@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -147,7 +147,7 @@ class LiveRun:
         known, wrong = _about(self._folder)
         command = known.get("command")
         every = [self._ranks[name] for name in sorted(self._ranks, key=rank_order)]
-        damage = (line for reader in every for line in reader.damage())
+        damage = _damage(every)
         return Run(
             release=self._plan.release,
             command=tuple(map(str, command)) if isinstance(command, list) else (),
@@ -156,6 +156,21 @@ class LiveRun:
             ranks_expected=ranks.expected,
             damage=(*((wrong,) if wrong else ()), *damage),
         )
+
+
+def _damage(readers: Iterable[RankReader]) -> list[str]:
+    """Return what is wrong with the files; what several ranks' have in common is told once."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for reader in readers:
+        name = reader.tail.name
+        for line in reader.damage():
+            file, _, what = line.removeprefix(name).partition(": ")
+            found.setdefault((file, what), []).append(name if line.startswith(name) else "")
+    lines = []
+    for (file, what), names in found.items():
+        more = f" and those of {len(names) - 1} more ranks" if len(names) > 1 and names[0] else ""
+        lines.append(f"{names[0]}{file}{more}: {what}")
+    return lines
 
 
 def _is_rank(run: RankRun) -> bool:

@@ -205,7 +205,7 @@ def test_ranks_of_two_hosts_that_were_attached_to_are_not_compared(tmp_path: Pat
             rank.cycle(eager=("verify",) if number else ())
     run = read(tmp_path, first, second)
     assert about(run, RunProblem.RANK_EAGER) == []
-    assert "is not compared: its cycles cannot be matched" in str(run.findings)
+    assert ": not compared, for the cycles cannot be matched" in str(run.findings)
 
 
 def test_replicas_are_compared_each_with_itself(tmp_path: Path) -> None:
@@ -255,3 +255,58 @@ def test_a_replica_that_left_no_log_is_missed(tmp_path: Path) -> None:
         rank.cycle()
     (finding,) = read(tmp_path, first, second).findings
     assert finding.message.startswith("4 of 6 ranks left no log")
+
+
+HUNDRED = 100
+
+
+def test_what_a_hundred_ranks_have_in_common_is_one_line_with_the_ranks(tmp_path: Path) -> None:
+    """Only rank 7 is well, and a different fault of rank 3 keeps its own line."""
+    every = [Rank(tp, 10 + tp) for tp in range(HUNDRED)]
+    for tp, rank in enumerate(every):
+        rank.header["arguments"] = {"tp_size": HUNDRED, "pp_size": 1}
+        rank.header["finished"] = False
+        if tp not in (3, 7):
+            rank.names.append({"id": 90, "kind": "fault", "text": "no CUPTI"})
+        if tp != 7:
+            rank.put(Kind.DROPS, value=1 + tp)
+        rank.cycle(eager=("verify",) if tp == 7 else ())
+        if tp != 7:
+            rank.records.append(b"half")
+    every[3].names.append({"id": 90, "kind": "fault", "text": "disk full"})
+    found = read(tmp_path, *every).findings
+    ranks = "ranks tp 0 to 6, 8 to 99"
+    lost = sum(range(1, HUNDRED + 1)) - 8
+    assert sorted(f.message.partition(" (")[0] for f in found if not f.failing) == [
+        "rank tp 3: disk full",
+        "ranks tp 0 to 2, 4 to 6, 8 to 99: no CUPTI",
+        f"{ranks} lost {lost} records, the first of them in cycle 0",
+        f"{ranks}: the log is cut off in the middle of a record, which is left out",
+    ]
+    (cut,) = [f for f in found if "cut off" in f.message]
+    assert cut.ranks == tuple(rank.name for rank in every if rank is not every[7])
+
+
+def test_ranks_of_a_grid_that_are_no_rectangle_are_named_one_by_one(tmp_path: Path) -> None:
+    grid = [Rank(tp, 10 + 2 * pp + tp) for pp in (0, 1) for tp in (0, 1)]
+    for number, rank in enumerate(grid):
+        rank.name = f"rank-{number % 2}-{number // 2}-0-{number}"
+        rank.header |= {"pp_rank": number // 2, "arguments": {"tp_size": 2, "pp_size": 2}}
+        rank.cycle()
+        if number:
+            rank.names.append({"id": 90, "kind": "fault", "text": "x"})
+    (fault,) = read(tmp_path, *grid).findings
+    assert fault.message == "ranks tp 0, pp 1; tp 1; tp 1, pp 1: x"
+
+
+def test_files_that_are_missing_on_many_ranks_are_one_line(tmp_path: Path) -> None:
+    every = [Rank(tp, 10 + tp) for tp in range(20)]
+    for rank in every:
+        rank.cycle()
+    read(tmp_path, *every)
+    for rank in every[4:]:
+        (tmp_path / f"{rank.name}.names").unlink()
+    (line,) = read_run(tmp_path, NAMES).damage
+    assert line == (
+        "rank-4-0-0-14.names and those of 15 more ranks: missing; reasons and places have no text"
+    )
