@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from specmap.codemap.condition import AtomKind
-from specmap.scan.truths import strongest
+from specmap.scan.truths import is_test, strongest
 from specmap.scan.values import (
+    NONE,
     Arm,
     Arms,
     ClassRef,
@@ -23,6 +24,7 @@ from specmap.scan.values import (
     Truth,
     is_known,
     only,
+    optional,
     under,
     unite,
 )
@@ -49,12 +51,20 @@ def _getattr(resolver: Resolver, node: ast.Call, scope: Scope) -> Arms:
     attribute = ast.copy_location(ast.Attribute(node.args[0], name.value, ast.Load()), node)
     default = resolver.evaluate(node.args[2], scope) if len(node.args) > 2 else ()
     groups = []
+    lack: set[bool] = set()
     for arm in resolver.evaluate(node.args[0], scope):
         member = resolver.member(arm.value, attribute, scope)
-        if not is_known(member) and default and isinstance(arm.value, Instance):
-            member = default
+        if default and isinstance(arm.value, Instance):
+            lacks = not is_known(member)
+            member = default if lacks else member
+            lack |= {lacks} if arm.value.rule == "annotation" else set()
         groups.append(under(member, arm.condition))
     found = unite(*groups)
+    if len(lack) > 1:  # which of the declared classes it is decides, and nobody knows
+        if all(arm.value == NONE for arm in default):
+            return optional(found)
+        if all(is_test(arm.value) for arm in found):
+            return resolver.expressions.opaque(node, scope)
     asker = scope.frame.function
     flag = all(arm.value in _BOOLEANS for arm in default)
     if default and flag and asker and asker.name in resolver.vocabulary.decisions:

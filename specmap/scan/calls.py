@@ -64,19 +64,27 @@ class Calls:
             if assumed is not None:
                 return only(assumed)
         targets = self._resolver.evaluate(node.func, scope)
-        groups = []
-        for arm in targets:
-            groups.append(under(self._called(arm.value, node, scope), arm.condition))
+        groups = [under(self._called(a.value, node, scope), a.condition) for a in targets]
         found = unite(*groups)
         setting = self._resolver.as_setting(found)
         if setting:
             return setting
+        called = list(zip(targets, groups, strict=True))
+        if found and all(is_test(arm.value) for arm in found):
+            # What a callee that nobody knows would say is not False.
+            asked = self._resolver.expressions.opaque(node, scope)
+            lost = [arm for arm, group in called if not group and isinstance(arm.value, Opaque)]
+            found = unite(found, *(under(asked, arm.condition) for arm in lost))
         functions = [arm.value for arm in targets if isinstance(arm.value, FunctionRef)]
         kept = any(self._resolver.keeps_terms(f) for f in functions)
         vague = kept and all(arm.value in _BOOLEANS for arm in found) and outgrown(found)
-        if functions and (vague or not kept):
-            return self.as_one_test(found, node, scope, functions)
-        return found
+        if not functions or (kept and not vague):
+            return found
+        inside = unite(*(group for arm, group in called if isinstance(arm.value, FunctionRef)))
+        one = self.as_one_test(inside, node, scope, functions)
+        if one != inside and all(isinstance(arm.value, Opaque) for arm in one):
+            return one  # callees outside the tree answer the same question
+        return self.as_one_test(found, node, scope, functions)
 
     def _called(self, target: Value, node: ast.Call, scope: Scope) -> Arms:
         if isinstance(target, ClassRef):

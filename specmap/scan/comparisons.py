@@ -12,6 +12,7 @@ from specmap.codemap.condition import (
     Condition,
     all_of,
     any_of,
+    is_marked,
     leaf,
     negate,
 )
@@ -75,15 +76,18 @@ class Comparisons:
         parts: list[Condition] = []
         settled = False
         itself = self.leaf(node, scope)
-        negative = isinstance(node.ops[0], ast.IsNot | ast.NotEq)
+        same_ = negate(itself) if isinstance(node.ops[0], ast.IsNot | ast.NotEq) else itself
         for a in first:
             for b in second:
                 same = self._same(a.value, b.value)
                 settled = settled or same is not None
-                open_ = negate(itself) if negative else itself
-                part = open_ if same is None else TRUE if same else FALSE
+                part = same_ if same is None else TRUE if same else FALSE
                 parts.append(all_of(a.condition, b.condition, part))
-        found = settle_absence(any_of(*parts), negate(itself) if negative else itself)
+        alone = [side for side in (first, second) if all(arm.value == NONE for arm in side)]
+        if not alone and _may_lack(first) and _may_lack(second):
+            return None
+        # What equals None is absent; what equals anything else is there.
+        found = settle_absence(any_of(*parts), same_ if alone else negate(same_))
         return found if settled else None
 
     def _same(self, a: Value, b: Value) -> bool | None:
@@ -141,3 +145,7 @@ class Comparisons:
 
     def _is_declared(self, value: Value) -> bool:
         return isinstance(value, Instance) and value.rule == "annotation"
+
+
+def _may_lack(arms: Arms) -> bool:
+    return any(is_marked(arm.condition) for arm in arms)

@@ -234,3 +234,100 @@ def test_what_a_function_gives_back_on_no_way_but_none(
         "    return Runner()\n\n" + method(f"{asked} is None")
     )
     assert truth(tmp_path, source, f"{asked} is None") == printed
+
+
+BACKENDS = """\
+from abc import ABC, abstractmethod
+
+class Backend(ABC):
+    @abstractmethod
+    def plan(self): ...
+
+class Plain(Backend):
+    def plan(self): ...
+
+class Careful(Backend):
+    def plan(self): ...
+
+    def allows(self, batch) -> bool:
+        return batch.small
+
+class Other:
+    def __init__(self, on):
+        self.helper = None
+        if on:
+            self.helper = Careful()
+
+class Thing:
+    def __init__(self, name, on):
+        self.other = Other(on)
+        self.asks = (
+            self.other.helper.allows
+            if self.other.helper is not None
+            else getattr(made(name), "allows", None)
+        )
+
+    def run(self, name, batch):
+        allows = getattr(made(name), "allows", None)
+        if allows is not None:
+            pass
+        if allows(batch):
+            pass
+        if self.asks is not None:
+            pass
+        if self.asks(batch):
+            pass
+        if getattr(made(name), "eager", False):
+            pass
+
+def made(name) -> Backend:
+    return TABLE[name]()
+
+TABLE = {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "expected"),
+    [
+        ("allows is not None", "allows is not None"),
+        ("allows(batch)", "allows(batch)"),
+        ("self.asks is not None", "on or (self.asks is not None)"),
+        ("self.asks(batch)", "self.asks(batch)"),
+    ],
+)
+def test_a_member_that_some_of_the_declared_classes_have_is_not_told(
+    tmp_path: Path, test: str, expected: str
+) -> None:
+    """None where the class lacks it, a method where it has it: either may be in the table."""
+    assert truth(tmp_path, BACKENDS, test) == expected
+
+
+def test_a_flag_that_some_of_the_declared_classes_have_is_not_told(tmp_path: Path) -> None:
+    asked = 'getattr(made(name), "eager", False)'
+    source = BACKENDS.replace(
+        "class Careful(Backend):", "class Careful(Backend):\n    eager = True"
+    )
+    assert truth(tmp_path, source, asked) == asked
+    assert truth(tmp_path, BACKENDS, asked) == "never"
+
+
+def test_a_member_that_all_of_them_have_is(tmp_path: Path) -> None:
+    source = BACKENDS.replace("class Plain(Backend)", "class Plain")
+    assert truth(tmp_path, source, "allows is not None") == "always"
+
+
+@pytest.mark.parametrize("test", ["given == 4", "given != 4", "4 == given", "given == other"])
+def test_what_may_be_absent_is_compared_by_the_test_alone(tmp_path: Path, test: str) -> None:
+    source = "from typing import Optional\n" + method(test).replace(
+        "given)", "given: Optional[int], other: Optional[int])"
+    )
+    expected = "not (given == 4)" if "!=" in test else test
+    assert truth(tmp_path, source, test) in (test, expected)
+
+
+def test_a_callee_that_nobody_knows_does_not_answer_no(tmp_path: Path) -> None:
+    source = "def one(x) -> bool: return x.y > 1\n" + method(
+        "ask(given)", "ask = one if given.a else given.table[0]"
+    )
+    assert truth(tmp_path, source, "ask(given)") == "ask(given)"
