@@ -10,7 +10,7 @@ from specmap.codemap.condition import TRUE, AtomKind
 from specmap.scan.builtincalls import BUILTINS
 from specmap.scan.guards import Execution
 from specmap.scan.modetests import ModeTests
-from specmap.scan.module import FunctionInfo
+from specmap.scan.module import FunctionInfo, last_name
 from specmap.scan.truths import is_test, kinds_in, strongest
 from specmap.scan.values import (
     NONE,
@@ -106,9 +106,15 @@ class Calls:
             if isinstance(node.func, ast.Name):
                 return only(_made_by(target))
             return only(replace(target, text=self._text(node, scope)))
+        if isinstance(target, Opaque) and self._is_decision(node) and target.reason:
+            text = f"{self._text(node, scope)}: {target.reason}"
+            return only(Opaque(text, AtomKind.UNKNOWN, scope.frame.module.span(node)))
         if isinstance(target, Sequence):  # what ``get`` of a dict can find
             return optional(target.element)
         return ()
+
+    def _is_decision(self, node: ast.Call) -> bool:
+        return last_name(node.func) in self._resolver.vocabulary.decisions
 
     def _text(self, node: ast.Call, scope: Scope) -> str:
         return scope.frame.module.text(node) if hasattr(node, "lineno") else ast.unparse(node)

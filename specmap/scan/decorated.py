@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from specmap.codemap.condition import AtomKind
 from specmap.scan.module import FunctionInfo
+from specmap.scan.replaced import Replaced
 from specmap.scan.values import (
     Arms,
     External,
@@ -33,6 +34,7 @@ class Decorated:
 
     def __init__(self, resolver: Resolver) -> None:
         self._resolver = resolver
+        self._replaced = Replaced(resolver)
 
     def bound(self, value: Instance, method: FunctionInfo) -> Arms:
         """Return what ``value.method`` is."""
@@ -44,6 +46,9 @@ class Decorated:
             text = f"{value.cls.name}.{name}"
             span = found.function.module.span(found.store.target)
             return only(Opaque(text, AtomKind.UNKNOWN, span, reason=reason))
+        if reason := self._replaced.by_name(value.cls, method):
+            text = f"{value.cls.name}.{name}"
+            return only(Opaque(text, AtomKind.UNKNOWN, method.span, reason=reason))
         arms = only(FunctionRef(method))
         for node in reversed(getattr(method.node, "decorator_list", ())):
             arms = self._applied(node, method, arms)

@@ -199,7 +199,11 @@ class CudaGraphRunner:"""
         ("torch.no_grad()", USUAL),
         ("two", f"{LIMIT} and {USUAL}"),
         ("limited(2)", f"{LIMIT} and {USUAL}"),
-        ("fancy.limited(2)", "self.graph_runner.can_run(forward_batch)"),
+        (
+            "fancy.limited(2)",
+            "(self.graph_runner.can_run(forward_batch): what @fancy.limited(2) makes of "
+            "CudaGraphRunner.can_run is not known)",
+        ),
     ],
 )
 def test_a_decorator_on_the_decision(tmp_path: Path, decorator: str, expected: str) -> None:
@@ -269,3 +273,56 @@ def test_an_attribute_that_nothing_gives_another_value_has_its_default(
     assert [atom.text for atom in asked] == [ASKED]
     line = (folder / RUNNER).read_text("utf-8").splitlines().index(f"        if {ASKED}:") + 1
     assert [(atom.span.file, atom.span.line) for atom in asked if atom.span] == [(RUNNER, line)]
+
+
+AS_IT_IS = f"not server_args.disable_cuda_graph and {USUAL}"
+
+
+@pytest.mark.parametrize(
+    ("lines", "doubted"),
+    [
+        ('mock.patch.object(CudaGraphRunner, "can_run", never).start()', True),
+        ('def apply():\n    mock.patch.object(CudaGraphRunner, "can_run", never).start()', True),
+        ('def t():\n    with mock.patch.object(CudaGraphRunner, "can_run", never): pass', True),
+        ('mock.patch("fork.runner.CudaGraphRunner.can_run", never).start()', True),
+        ('for n in ("can_run", "replay"):\n    setattr(CudaGraphRunner, n, never)', True),
+        ("def on(cls):\n    for n in dir(cls):\n        setattr(cls, n, never)\n\n\n"
+         "def apply():\n    on(CudaGraphRunner)", True),
+        ("def show(cls):\n    return cls.__name__\n\n\nshow(CudaGraphRunner)", False),
+        ('mock.patch.object(Other, "can_run", never).start()', False),
+        ('mock.patch.object(CudaGraphRunner, "other", never).start()', False),
+        ('mock.patch("fork.runner.Other.can_run", never).start()', False),
+        ('for n in ("can_run", "replay"):\n    setattr(Other, n, never)', False),
+        ('def t(runner):\n    return getattr(runner, "can_run")', False),
+        ('log({"can_run": 1})', False),
+    ],
+)  # fmt: skip
+def test_a_decision_replaced_by_its_name(tmp_path: Path, lines: str, doubted: bool) -> None:
+    """What puts something else in its place is named, in the tree's own words."""
+    folder = plant(tmp_path / "t")
+    edit(
+        folder,
+        RUNNER,
+        (MODULE, f"\n\nfrom unittest import mock\n\n\nclass Other:\n    pass\n{HELPERS}"),
+    )
+    file = folder / RUNNER
+    source = f"{file.read_text('utf-8')}\n\n{lines}\n"
+    file.write_text(source, "utf-8")
+    found = render(verify(folder))
+    if not doubted:
+        assert found == AS_IT_IS
+        return
+    text = "self.graph_runner.can_run(forward_batch): "
+    assert found.startswith(f"not server_args.disable_cuda_graph and {text}{RUNNER}:")
+    assert found.endswith(" may replace CudaGraphRunner.can_run")
+
+
+@pytest.mark.parametrize(("body", "expected"), [("setattr(cls, n, never)", ""), ("n", AS_IT_IS)])
+def test_a_decorator_on_the_class_that_sets_by_name(
+    tmp_path: Path, body: str, expected: str
+) -> None:
+    folder = plant(tmp_path / "t")
+    on = f"\n\ndef on(cls):\n    for n in dir(cls):\n        {body}\n    return cls\n\n\n@on"
+    edit(folder, RUNNER, (MODULE, f"{on}\nclass CudaGraphRunner:"))
+    found = render(verify(folder))
+    assert found == expected or found.endswith(" may replace CudaGraphRunner.can_run")
