@@ -16,6 +16,10 @@ from specmap.codemap.condition import (
     leaf,
     negate,
 )
+from specmap.scan.bodies import same_place
+from specmap.scan.guards import Path, held
+from specmap.scan.module import FunctionInfo
+from specmap.scan.nodes import nodes_in
 from specmap.scan.values import (
     NONE,
     Arms,
@@ -143,9 +147,38 @@ class Comparisons:
             parts.append(arm.condition if set(line) & classes else FALSE)
         return any_of(*parts)
 
+    def ruled_out(self, value: Value, node: ast.expr, path: Path) -> bool:
+        """Whether an ``isinstance`` test on the path keeps ``node`` from being this object."""
+        if not isinstance(value, Instance):
+            return False
+        for test in held(path):
+            asked = test.node
+            if not isinstance(asked, ast.Call) or getattr(asked.func, "id", "") != "isinstance":
+                continue
+            if len(asked.args) != 2 or not same_place(asked.args[0], node):
+                continue
+            classes = self._resolver.classes(asked.args[1], test.scope)
+            if classes is None:
+                continue
+            is_one = bool(classes & set(self._resolver.types.mro(value.cls)))
+            if is_one is not test.branch and (is_one or not self._is_declared(value)):
+                return not _stored_between(test.scope.frame.function, asked, node)
+        return False
+
     def _is_declared(self, value: Value) -> bool:
         return isinstance(value, Instance) and value.rule == "annotation"
 
 
 def _may_lack(arms: Arms) -> bool:
     return any(is_marked(arm.condition) for arm in arms)
+
+
+def _stored_between(function: FunctionInfo | None, first: ast.expr, last: ast.expr) -> bool:
+    """Whether a function stores to what ``last`` reads after it has asked ``first``."""
+    return function is not None and any(
+        isinstance(node, ast.Name | ast.Attribute)
+        and not isinstance(node.ctx, ast.Load)
+        and first.lineno <= node.lineno <= last.lineno
+        and same_place(node, last)
+        for node in nodes_in(function.node)
+    )

@@ -7,6 +7,7 @@ somebody asks.
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from specmap.scan.nodes import nodes_in
@@ -119,3 +120,24 @@ class Execution:
             if inside and any(inner is node for inner in nodes_in(root)):
                 return scope, path
         return None
+
+
+def held(path: Path) -> Iterator[Test]:
+    """Yield the single tests that hold where a path leads: parts of ``and``, without ``not``."""
+    for item in path:
+        if isinstance(item, Exit) and len(item.path) == 1 and isinstance(item.path[0], Test):
+            inner = item.path[0]
+            yield from _parts(Test(inner.node, inner.scope, not inner.branch))
+        elif isinstance(item, Test):
+            yield from _parts(item)
+
+
+def _parts(test: Test) -> Iterator[Test]:
+    node = test.node
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        yield from _parts(Test(node.operand, test.scope, not test.branch))
+    elif isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And) is test.branch:
+        for value in node.values:
+            yield from _parts(Test(value, test.scope, test.branch))
+    else:
+        yield test

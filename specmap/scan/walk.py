@@ -128,8 +128,12 @@ class Walk:
         if doubt is not None:
             self._sink(SinkKind.GRAPH, node, scope, path, activation, doubt)
             return
+        receiver = getattr(node.func, "value", node.func)
         for arm, target in self.resolver.calls.targets(node, scope):
-            if arm.condition == FALSE:
+            this = getattr(arm.value, "self_value", None)
+            if arm.condition == FALSE or (
+                this is not None and self.resolver.comparisons.ruled_out(this, receiver, path)
+            ):
                 continue
             site.targets[arm.value] = target
             if isinstance(arm.value, ClassRef):
