@@ -41,6 +41,7 @@ from specmap.scan.walkbody import WalkExecutor
 from specmap.scan.walked import Activation, Hit, Hop, Notes, Site, Subtree, Use
 
 _MAX_DEPTH = 48
+_SETTLING = (NONE, Const(True), Const(False))
 _MAX_SCOPES = 4
 
 
@@ -228,7 +229,7 @@ class Walk:
             return
         arguments = self._arguments(node, scope)
         facts = self.resolver.facts_key(self.facts)
-        shared = (target, _kind_of(this), facts, tuple(_kind_of(v) for v in arguments))
+        shared = (target, self._kind_of(this), facts, tuple(map(self._kind_of, arguments)))
         if shared in self.notes.subtrees:
             self._use(self.notes.subtrees[shared], len(self.hits), hop)
             return
@@ -248,8 +249,13 @@ class Walk:
         return not target.module.file.startswith(self.resolver.vocabulary.scope)
 
     def _detail(self, hop: Hop, target: FunctionInfo, frame: Frame) -> None:
-        """Walk code that starts no pass once per class, whatever the forward mode."""
-        key = (target, _kind_of(frame.self_value))
+        """Walk code that starts no pass once per class, whatever the forward mode.
+
+        Constants that it is given may keep parts of it from running, so they count.
+        """
+        assert frame.call is not None and frame.caller is not None
+        given = self._constants(frame.call, frame.caller)
+        key = (target, self._kind_of(frame.self_value), given)
         subtree = self.notes.subtrees.get(key)
         if subtree is None:
             subtree = Subtree([], [])
@@ -274,6 +280,28 @@ class Walk:
             subtree.inner += self.used[used:]
             del self.activations[activations:], self.used[used:]
         self._use(subtree, len(self.hits), hop)
+
+    def _kind_of(self, value: Value | None) -> object:
+        """An object by its class and the constants it was made with.
+
+        That is all that a walk without sinks depends on.
+        """
+        if not isinstance(value, Instance):
+            return value
+        if value not in self.notes.kinds:
+            origin = value.origin
+            made = self._constants(origin.call, origin.scope) if origin else ()
+            self.notes.kinds[value] = (value.cls, made)
+        return self.notes.kinds[value]
+
+    def _constants(self, call: ast.Call, scope: Scope) -> tuple[object, ...]:
+        """Return which arguments of a call are one constant, and which."""
+        found: list[object] = []
+        for place, argument in enumerate(arguments_of(call)):
+            arms = self.resolver.evaluate(argument, scope)
+            if len(arms) == 1 and arms[0].value in _SETTLING:
+                found.append((place, arms[0].value))
+        return tuple(found)
 
     def _use(self, subtree: Subtree, passes: int, hop: Hop) -> None:
         """Note that shared code runs here, with the chain that leads to it."""
@@ -334,8 +362,3 @@ class Walk:
 
 def _as_mode(value: Value | None) -> EnumMember | None:
     return value if isinstance(value, EnumMember) else None
-
-
-def _kind_of(value: Value | None) -> object:
-    """An object by its class only: what a walk without sinks depends on."""
-    return value.cls if isinstance(value, Instance) else value

@@ -99,6 +99,7 @@ class Notes:
 
     sites: dict[tuple[str, int, int], Site] = field(default_factory=dict)
     subtrees: dict[tuple[object, ...], Subtree] = field(default_factory=dict)
+    kinds: dict[Value, object] = field(default_factory=dict)
 
 
 def hop_condition(resolver: Resolver, hops: tuple[Hop, ...]) -> Condition:

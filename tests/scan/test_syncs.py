@@ -498,3 +498,51 @@ def check(self, values, step):
         "torch.any(torch.isnan(values))",
     )
     assert (found.phase_between, found.device) == ("draft->verify", "cuda")
+
+
+BACKENDS = """
+import torch
+
+class Planner:
+    def plan(self, batch, captures):
+        if captures:
+            return None
+        return batch.seq_lens.sum().item()
+
+class Mirror:
+    def __init__(self, host, event):
+        self.host = host
+        self.event = event
+
+    def read(self):
+        if self.event is not None:
+            self.event.synchronize()
+        return self.host
+"""
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_shared_code_runs_with_each_constant_that_it_is_given(
+    tmp_path: Path, order: tuple[int, int]
+) -> None:
+    """Neither the first call of a function nor the first object of a class tells it all."""
+    plant(tmp_path, {"sglang/srt/layers/planner.py": BACKENDS})
+    calls = ["planner.plan(batch, True)", "planner.plan(batch, False)"]
+    mirrors = ["Mirror(batch.seq_lens, None)", "Mirror(batch.seq_lens, torch.cuda.Event())"]
+    found = scan(
+        tmp_path,
+        f"""
+        def run(self, batch: Batch):
+            from sglang.srt.layers.planner import Mirror, Planner
+            planner = Planner()
+            {calls[order[0]]}
+            {calls[order[1]]}
+            {mirrors[order[0]]}.read()
+            {mirrors[order[1]]}.read()
+            self.verify_graph.replay()
+        """,
+    )
+    assert {sync.operation for sync in found} == {
+        "batch.seq_lens.sum().item()",
+        "self.event.synchronize()",
+    }
