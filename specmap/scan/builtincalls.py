@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from specmap.codemap.condition import AtomKind
+from specmap.codemap.condition import FALSE, AtomKind, any_of
 from specmap.scan.truths import is_test, strongest
 from specmap.scan.values import (
     NONE,
@@ -74,6 +74,18 @@ def _getattr(resolver: Resolver, node: ast.Call, scope: Scope) -> Arms:
     return found if is_known(found) else ()
 
 
+def _hasattr(resolver: Resolver, node: ast.Call, scope: Scope) -> Arms:
+    name = node.args[1] if len(node.args) > 1 else None
+    parts = []
+    for arm in resolver.evaluate(node.args[0], scope):
+        text = name.value if isinstance(name, ast.Constant) else None
+        has = resolver.members.has(arm.value, text) if isinstance(text, str) else None
+        if has is None:
+            return only(External("builtins.hasattr()"))
+        parts.append(arm.condition if has else FALSE)
+    return only(Truth(any_of(*parts)))
+
+
 def _told_here(
     resolver: Resolver, node: ast.Call, name: str, found: Arms, default: Arms, scope: Scope
 ) -> Arms:
@@ -133,6 +145,7 @@ BUILTINS: dict[str, Callable[[Resolver, ast.Call, Scope], Arms]] = {
     "bool": _bool,
     "isinstance": _isinstance,
     "getattr": _getattr,
+    "hasattr": _hasattr,
     "type": _type,
     "super": _super,
     "enumerate": _enumerate,

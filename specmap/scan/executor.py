@@ -24,6 +24,7 @@ from specmap.scan.guards import (
     Store,
     Test,
     Unseen,
+    what_raises,
 )
 from specmap.scan.module import FunctionInfo
 from specmap.scan.nodes import children, nodes_in
@@ -345,7 +346,7 @@ class Executor:
         body_env, end = self.block([*node.body, *node.orelse], env, path)
         merged, merged_end = body_env, end
         for handler in node.handlers:
-            caught = Unseen(handler, scope, "an exception is caught")
+            caught = Unseen(handler, scope, what_raises(node, handler))
             facts = self.facts
             handler_env, handler_end = self.block(handler.body, env, (*path, caught))
             self.maybe_ran(facts, (caught,))

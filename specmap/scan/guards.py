@@ -10,6 +10,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from specmap.scan.module import last_name
 from specmap.scan.nodes import nodes_in
 from specmap.scan.values import Arms, Frame, Scope
 
@@ -141,3 +142,13 @@ def _parts(test: Test) -> Iterator[Test]:
             yield from _parts(Test(value, test.scope, test.branch))
     else:
         yield test
+
+
+def what_raises(node: ast.Try | ast.TryStar, handler: ast.ExceptHandler) -> str:
+    """Return what makes a handler run; whether a package is there is a fact of the machine."""
+    types = nodes_in(handler.type) if handler.type else []
+    named = {last_name(kind) for kind in types if isinstance(kind, ast.expr)}
+    imports = any(isinstance(n, ast.Import | ast.ImportFrom) for n in node.body)
+    if imports or named & {"ImportError", "ModuleNotFoundError"}:
+        return "an import fails"
+    return "an exception is caught"

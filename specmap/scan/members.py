@@ -24,6 +24,7 @@ from specmap.scan.values import (
     Origin,
     Scope,
     Super,
+    Value,
     is_known,
     only,
     unite,
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 # A record made at more places than this holds data; its annotation is all there is to say.
 _FEW = 3
+# Bases that bring no attribute of their own.
+_BARE = frozenset({"ABC", "Generic", "Protocol", "object"})
 # A name that more files hold is given what nobody can list.
 _FEW_FILES = 20
 
@@ -216,6 +219,25 @@ class Members:
                     return method, call.args[0]
         return None
 
+    def has(self, value: Value, name: str) -> bool | None:
+        """Return whether an object has an attribute; ``None`` where more than its class tells."""
+        if value == NONE:
+            return False
+        if not isinstance(value, Instance):
+            return None
+        types = self._resolver.types
+        line = types.mro(value.cls)
+        if types.method(value.cls, name) is not None or any(name in c.assigns for c in line):
+            return True
+        told = value.origin is not None and self.delegate(value.cls) is None
+        if not told or any(name in c.stores or name in c.annotations for c in line):
+            return None
+        beyond = any(len(types.bases(c)) < len(_with_members(c)) for c in line)
+        sets = any(last_name(c.func) == "setattr" for k in line
+                   for m in k.methods.values() for c in m.facts.calls)  # fmt: skip
+        outside = self._resolver.outside_functions(name) or self._resolver.patches(name)
+        return None if beyond or sets or outside else False
+
     def given(self, name: str) -> frozenset[Const] | None:
         """Return the constants that any code gives an attribute of this name; None = others."""
         if name not in self._given:
@@ -269,6 +291,12 @@ class Members:
         if isinstance(value.self_value, Instance):
             return self._resolver.decorated.bound(value.self_value, method)
         return only(FunctionRef(method, value.self_value))
+
+
+def _with_members(cls: ClassInfo) -> list[ast.expr]:
+    """Return the bases of a class that may give it attributes."""
+    bases = (b.value if isinstance(b, ast.Subscript) else b for b in cls.node.bases)
+    return [b for b in bases if last_name(b) not in _BARE]
 
 
 def _values(node: ast.AST, name: str) -> Iterator[ast.expr | None]:

@@ -331,3 +331,67 @@ def test_a_callee_that_nobody_knows_does_not_answer_no(tmp_path: Path) -> None:
         "ask(given)", "ask = one if given.a else given.table[0]"
     )
     assert truth(tmp_path, source, "ask(given)") == "ask(given)"
+
+
+HAS = """\
+import torch
+
+class Plain:
+    size = 4
+
+    def __init__(self):
+        self.made = 1
+
+    def run(self): ...
+
+class Handing:
+    def __getattr__(self, name): return getattr(torch, name)
+
+class Module(torch.nn.Module): ...
+
+class Open:
+    def __init__(self, **given):
+        for name, value in given.items():
+            setattr(self, name, value)
+
+def declared(thing: Plain):
+    return thing
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "name", "expected"),
+    [
+        ("Plain()", "run", "always"),
+        ("Plain()", "size", "always"),
+        ("Plain()", "other", "never"),
+        ("None", "run", "never"),
+        ("Plain() if given else None", "run", "given"),
+        ("Plain()", "made", "open"),
+        ("Plain()", "seen", "open"),
+        ("Handing()", "other", "open"),
+        ("Module()", "other", "open"),
+        ("Open()", "other", "open"),
+        ("given.thing", "run", "open"),
+    ],
+)
+def test_whether_an_object_has_an_attribute(
+    tmp_path: Path, made: str, name: str, expected: str
+) -> None:
+    test = f"hasattr(thing, '{name}')"
+    source = f"{HAS}def on(thing):\n    thing.seen = 1\n\n{method(test, f'thing = {made}')}"
+    assert truth(tmp_path, source, test) == (test if expected == "open" else expected)
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (["x = True", "try: import given", "except Exception: x = False"], "not an import fails"),
+        (["x = True", "try: given()", "except ImportError: x = False"], "not an import fails"),
+    ],
+)
+def test_whether_a_package_is_there_is_no_exception_like_others(
+    tmp_path: Path, lines: list[str], expected: str
+) -> None:
+    assert truth(tmp_path, method("x", *lines), "x") == expected
