@@ -10,6 +10,7 @@ from specmap.codemap.graph import Phase
 from specmap.codemap.outcome import BatchRange, PhaseOutcome, TermSource, TermValue
 from specmap.codemap.source import file_of, qualname_of
 from specmap.codemap.verdict import SinkKind, Verdict
+from specmap.verdicts import sizetests
 from specmap.verdicts.settling import deciding, ended, open_atoms, residual, settled
 from specmap.verdicts.sizes import Sizes
 from specmap.verdicts.truths import Truths
@@ -108,17 +109,19 @@ class Judge:
     # Batch sizes
 
     def _ranges(self, left: dict[SinkKind, Condition]) -> tuple[BatchRange, ...]:
-        tested = {
-            atom.text: self.truths.size_test(atom)
+        how = {
+            atom.text: test
             for term in left.values()
             for atom in atoms_of(term)
+            if (test := self.truths.size_test(atom)) is not None
+            and self.truths.value(atom).source is TermSource.SIZE
         }
-        how = {text: kind for text, kind in tested.items() if kind is not None}
         found: list[BatchRange] = []
         seen: dict[tuple[bool | None, ...], Verdict] = {}
         above = self.top is not None and (self.truths.batch.size or 1) > self.top
         last = None if above else self.top
-        for size in self.sizes.steps(last) if how else (1,):
+        steps = self.sizes.steps(last, how.values(), self.truths.batch.size or 1) if how else (1,)
+        for size in steps:
             answers = tuple(self.sizes.holds(kind, size) for kind in how.values())
             if answers not in seen:
                 seen[answers] = self._verdict(left, size)
@@ -128,6 +131,10 @@ class Judge:
             if found:
                 found[-1] = replace(found[-1], last=size - 1)
             found.append(BatchRange(size, None, verdict))
+        if last is None and any(map(sizetests.repeats, how.values())):
+            last = steps[-1]
+            found.append(BatchRange(last + 1, None, Verdict.UNKNOWN))
+            return (*found[:-2], replace(found[-2], last=last), found[-1])
         return (*found[:-1], replace(found[-1], last=last)) if found else ()
 
     def _verdict(self, left: dict[SinkKind, Condition], size: int) -> Verdict:

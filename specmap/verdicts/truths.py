@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from specmap.codemap.condition import Atom
-from specmap.codemap.outcome import TermSource, TermValue
+from specmap.codemap.launch import Answer
+from specmap.codemap.outcome import CYCLE, TermSource, TermValue
 from specmap.codemap.source import Span, canonical
 from specmap.errors import SpecmapError
 from specmap.scan.launch.evaluator import Evaluator
+from specmap.verdicts import sizetests
+from specmap.verdicts.sizes import SizeTest
 from specmap.verdicts.words import VerdictWords
 
 _STATED = {"yes": True, "no": False, "unknown": None}
@@ -62,11 +65,30 @@ class Truths:
         self.batch = batch
         self.used: set[str] = set()
         self.phase = ""
+        self._sizes: dict[tuple[str, Span | None], SizeTest | None] = {}
         self._known: dict[tuple[str, str, Span | None], TermValue] = {}
 
-    def size_test(self, atom: Atom) -> str | None:
-        """Return how a test compares the batch size with the captured ones, or None."""
-        return self.words.sizes.get(canonical(atom.text))
+    def size_test(self, atom: Atom) -> SizeTest | None:
+        """Return how a test compares the batch size with the captured ones or with numbers."""
+        key = (atom.text, atom.span)
+        if key not in self._sizes:
+            how = self.words.sizes.get(canonical(atom.text))
+            self._sizes[key] = how or sizetests.read(
+                atom.text, _Names(self, atom), lambda text: self._number(atom, text)
+            )
+        return self._sizes[key]
+
+    def is_size(self, name: str, atom: Atom) -> bool:
+        """Whether a name stands for the batch size where a test stands."""
+        if name in self.words.batch_size or not name.isidentifier() or atom.span is None:
+            return name in self.words.batch_size
+        given = self.evaluator.bound(name, atom.span.file, atom.span.line)
+        return given is not None and canonical(given) in self.words.batch_size
+
+    def _number(self, atom: Atom, text: str) -> int | None:
+        operands = self._ask(atom, text).operands
+        value = operands[0].value if len(operands) == 1 and operands[0].known else None
+        return value if type(value) is int else None
 
     def key(self, atom: Atom) -> str:
         """Return the key of the assumption that settles a test, "" if none does."""
@@ -90,7 +112,9 @@ class Truths:
             value = None if there is None else assumed.value != there
             note = f"stated: {assumed.key}"
             return TermValue(atom.text, atom.span, value, TermSource.STATED, note)
-        if self.size_test(atom) is not None:
+        how = self.size_test(atom)
+        # A prefill's batch is not the one that decodes.
+        if isinstance(how, str) or (how is not None and self.phase in CYCLE):
             return TermValue(atom.text, atom.span, None, TermSource.SIZE)
         found = self._asked(atom, atom.text)
         file = atom.span.file if atom.span is not None else ""
@@ -102,15 +126,30 @@ class Truths:
             return TermValue(atom.text, atom.span, assumed.value, TermSource.ASSUMED, note)
         return found
 
-    def _asked(self, atom: Atom, text: str) -> TermValue:
+    def _ask(self, atom: Atom, text: str) -> Answer:
         span = atom.span
         file, line = (span.file, span.line) if span is not None else ("", 0)
         answer = self.evaluator.truth(text, file, line)
         if answer.truth is None and line:
             # Its local names lead nowhere; as names of the running server they may.
             answer = self.evaluator.truth(text, file)
+        return answer
+
+    def _asked(self, atom: Atom, text: str) -> TermValue:
+        span, answer = atom.span, self._ask(atom, text)
         source = TermSource.UNKNOWN if answer.truth is None else TermSource.LAUNCH
         return TermValue(
             atom.text, span, answer.truth, source, "", answer.reasons, answer.operands,
             answer.settings,
         )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """What stands for the batch size where a test stands."""
+
+    truths: Truths
+    atom: Atom
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self.truths.is_size(name, self.atom)

@@ -32,16 +32,18 @@ class VerdictWords:
     ``assumed`` and ``settled`` go by place and test. A place is a phase, a file in which the
     test stands, both with a blank between them, or "" where any will do. ``f(...)`` settles
     every call of ``f``.
-    ``sizes`` says how a test compares the batch with what was captured: ``at most`` or
-    ``one of``. ``settled`` gives a test that needs a running server as another over the
-    settings. ``reasons`` says what each assumption means, by key. ``limits`` are the settings
-    that bound the captured sizes, ``values`` what is worth trying for a setting.
+    ``sizes`` says how a test compares the batch with what was captured: ``at most`` or ``one of``;
+    ``batch_size`` stands for the size in any other test. ``settled`` gives a test that needs a
+    running server as another over the settings. ``reasons`` says what each assumption means, by
+    key. ``limits`` are the settings that bound the captured sizes, ``values`` what is worth trying
+    for a setting.
     ``plain_model`` stands for the config.json of a model that is not given, with another class
     (``plain_drafts``, by setting and value) for the draft of some algorithms; ``models`` says
     what that assumes, for ``model`` and ``draft``.
     """
 
     sizes: Mapping[str, str]
+    batch_size: frozenset[str]
     assumed: Mapping[tuple[str, str], Assumed]
     settled: Mapping[tuple[str, str], str]
     reasons: Mapping[str, str]
@@ -92,6 +94,7 @@ def load_words(path: Path | None = None) -> VerdictWords:
             settled.update(dict.fromkeys(_places(test), other))
         return VerdictWords(
             sizes=_tests(table["sizes"]),
+            batch_size=frozenset(map(canonical, table["batch_size"])),
             assumed=assumed,
             settled=settled,
             reasons=_pairs(table["batch"]),

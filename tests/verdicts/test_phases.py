@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from specmap.codemap.condition import TRUE, AtomKind, leaf, negate
+from specmap.codemap.condition import TRUE, AtomKind, atoms_of, leaf, negate
 from specmap.codemap.graph import Arm, Phase
 from specmap.codemap.outcome import PhaseOutcome
 from specmap.codemap.source import Span
@@ -111,3 +111,33 @@ def test_a_number_that_no_code_of_the_worker_knows(
     assert outcome.verdict is verdict
     needs = [term.reasons for term in outcome.open_terms]
     assert needs == ([] if verdict is Verdict.EAGER else [("steps of 1 or more",)])
+
+
+@pytest.mark.parametrize(
+    ("text", "held"),
+    [
+        ("forward_batch.batch_size <= 2", range(1, 3)),
+        ("cuda_graph_bs % 2 == 0", range(2, 99, 2)),
+        ("forward_batch.batch_size > 3", range(4, 99)),
+    ],
+)
+@pytest.mark.parametrize("top", [5, 8, None])
+def test_a_limit_of_a_forks_own_is_asked_at_each_size(
+    text: str, held: range, top: int | None
+) -> None:
+    for asked in range(1, 13):
+        outcome = judged(text, Sizes((1, 2, 4)), top, asked)
+        wanted = Verdict.GRAPH if asked in held else Verdict.EAGER
+        assert outcome.verdict is wanted, asked
+        for size in range(1, 6):
+            assert at(outcome, size) == [Verdict.GRAPH if size in held else Verdict.EAGER]
+    last = judged(text, Sizes((1, 2, 4)), top, None).ranges[-1]
+    assert (last.verdict is Verdict.UNKNOWN) is ("%" in text and top is None)
+
+
+def test_a_prefill_has_a_batch_size_of_its_own() -> None:
+    test = leaf("forward_batch.batch_size <= 2", AtomKind.BATCH, SPAN)
+    asked = judge(Sizes((1, 2)), 8, 2)
+    asked.truths.phase = PhaseName.TARGET_PREFILL
+    with pytest.raises(AttributeError):  # it is asked of the launch, which is not there
+        asked.truths.value(next(iter(atoms_of(test))))

@@ -15,6 +15,7 @@ from specmap.codemap.outcome import Outcome, TermValue
 from specmap.codemap.remedy import Attempt, FixReport, Rewrite
 from specmap.codemap.verdict import PhaseName
 from specmap.report.page.timeline import Recording
+from specmap.verdicts.sizes import SizeTest
 
 Values = Mapping[tuple[str, PhaseName], tuple[tuple[Atom, TermValue], ...]]
 """By worker id and phase: each test of the phase's ends, with its value before any toggle."""
@@ -36,7 +37,7 @@ class Subject:
     codemap: CodeMap
     source: Callable[[str], str | None]
     values: Values
-    size_test: Callable[[Atom], str | None]
+    size_test: Callable[[Atom], SizeTest | None]
     outcome: Outcome | None = None
     facts: Mapping[str, Fact] = field(default_factory=dict)
     changes: Mapping[PhaseName, tuple[Alternative, ...]] = field(default_factory=dict)

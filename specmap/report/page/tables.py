@@ -7,6 +7,7 @@ from typing import Any
 
 from specmap.codemap.condition import All, Atom, AtomKind, Condition, Leaf, Not
 from specmap.codemap.source import Span
+from specmap.verdicts.sizes import SizeTest
 
 Json = dict[str, Any]
 """One object of the page's data; ``app/src/data.ts`` says which keys."""
@@ -25,7 +26,7 @@ class Tables:
     """Numbers the atoms and terms of a side, and collects the places that it names."""
 
     def __init__(
-        self, size_test: Callable[[Atom], str | None], source: Callable[[str], str | None]
+        self, size_test: Callable[[Atom], SizeTest | None], source: Callable[[str], str | None]
     ) -> None:
         self.atoms: list[Json] = []
         self.terms: list[Any] = []

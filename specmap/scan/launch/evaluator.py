@@ -280,6 +280,14 @@ class Evaluator:
         why = () if known is not None else merged(reasons_of(value)) or (text,)
         return Answer(text, known, why, operands, tuple(facts[n] for n in read if n in facts))
 
+    def bound(self, name: str, file: str, line: int) -> str | None:
+        """Return what the one assignment to a local name before a line gives it, as source."""
+        module = module_name(file)
+        function = self.library.function_at(module, line)
+        found = binding(function, name, line) if function is not None else None
+        one = found[0] if found is not None and len(found) == 1 else None
+        return ast.unparse(one.value) if isinstance(one, ast.Assign) else None
+
     def _value(self, node: ast.expr, file: str, line: int) -> object:
         return self._ask(lambda: self.run.machine.evaluate(node, self._scope(node, file, line)))
 

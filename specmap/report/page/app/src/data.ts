@@ -240,14 +240,19 @@ export interface Arm {
   chain: { symbol: string; line: number }[];
 }
 
+/** A number, the batch size, or an operator with what it is applied to. */
+export type Computed = number | "bs" | [string, Computed, Computed];
+/** A test of the batch size against the captured ones, or one that is computed. */
+export type SizeTest = "at most" | "one of" | [string, Computed, Computed];
+
 export interface Atom {
   text: string;
   kind: "launch" | "batch" | "state" | "unknown";
   place: Place | null;
   /** The first atom with the same text and kind: the same test at another place. */
   same: number;
-  /** How it compares the batch size with the captured ones; null for any other test. */
-  size: "at most" | "one of" | null;
+  /** How it compares the batch size with the captured ones, or with numbers; null for any other test. */
+  size: SizeTest | null;
   /** Whether the page lets people toggle it. */
   togglable: boolean;
   /** Why it is fixed; "" where it can be toggled. */

@@ -1,5 +1,5 @@
 // Verdicts of phases under the tests that somebody set, and a batch size.
-import type { Captured, Ends, Phase, Side, Verdict } from "./data.ts";
+import type { Captured, Computed, Ends, Phase, Side, SizeTest, Verdict } from "./data.ts";
 import { Conditions, type Truth } from "./terms.ts";
 
 /** What somebody set: tests by their `same`, and the batch size. */
@@ -10,9 +10,37 @@ export interface Settings {
 
 const NOTHING: Pick<Captured, "sizes" | "least"> = { sizes: null, least: [] };
 
-/** The truth of a test that compares the batch size with the captured ones. */
-export function sizeTruth(size: "at most" | "one of", batch: number | null, captured = NOTHING): Truth {
+const APPLIED: Record<string, (left: number, right: number) => number | boolean> = {
+  "+": (left, right) => left + right,
+  "-": (left, right) => left - right,
+  "*": (left, right) => left * right,
+  "//": (left, right) => Math.floor(left / right),
+  "%": (left, right) => left - right * Math.floor(left / right),
+  "<": (left, right) => left < right,
+  "<=": (left, right) => left <= right,
+  ">": (left, right) => left > right,
+  ">=": (left, right) => left >= right,
+  "==": (left, right) => left === right,
+  "!=": (left, right) => left !== right,
+};
+
+/** The value of a computed test at a batch size; null where it has none. */
+function computed(test: Computed, batch: number): number | null {
+  if (test === "bs") return batch;
+  if (typeof test === "number") return test;
+  const [word, first, second] = test;
+  const [left, right] = [computed(first, batch), computed(second, batch)];
+  if (left === null || right === null || ((word === "//" || word === "%") && right === 0)) return null;
+  return Number(APPLIED[word]?.(left, right));
+}
+
+/** The truth of a test of the batch size. */
+export function sizeTruth(size: SizeTest, batch: number | null, captured = NOTHING): Truth {
   if (batch === null) return null;
+  if (typeof size !== "string") {
+    const value = computed(size, batch);
+    return value === null ? null : value !== 0;
+  }
   const { sizes, least } = captured;
   if (sizes) return size === "one of" ? sizes.includes(batch) : batch <= Math.max(0, ...sizes);
   if (size === "one of") return least.includes(batch) || null;
@@ -40,8 +68,10 @@ export class Settling {
   truths(phase: Phase, settings: Settings): Truth[] {
     const truths = new Array<Truth>(this.side.atoms.length).fill(null);
     for (const { atom, value } of phase.values) truths[atom] = value;
+    // A prefill's batch is not the one that decodes: there a computed test is as it is given.
+    const sized = new Set(phase.values.filter(({ source }) => source === "size").map(({ atom }) => atom));
     this.side.atoms.forEach((atom, index) => {
-      if (atom.size) truths[index] = sizeTruth(atom.size, settings.batchSize, this.side.launch?.captured);
+      if (atom.size && (typeof atom.size === "string" || sized.has(index))) truths[index] = sizeTruth(atom.size, settings.batchSize, this.side.launch?.captured);
       const set = settings.truths.get(atom.same);
       if (set !== undefined) truths[index] = set;
     });

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import type { Phase, Side } from "../src/data.ts";
+import type { Phase, Side, SizeTest } from "../src/data.ts";
 import { Settling, sizeTruth } from "../src/settling.ts";
+import cases from "./sizetests.json" with { type: "json" };
 
 test("a batch size against captured sizes that are known", () => {
   const captured = { sizes: [1, 2, 4], least: [1, 2, 4] };
@@ -20,6 +21,10 @@ test("a batch size against sizes of which only some are known", () => {
   assert.equal(sizeTruth("at most", 4, { sizes: null, least: [1, 2] }), null);
   assert.equal(sizeTruth("at most", 1), true);
   assert.equal(sizeTruth("at most", 2), null);
+});
+
+test("a batch size against numbers, as Python computes it", () => {
+  for (const [test, size, holds] of cases as [SizeTest, number, boolean | null][]) assert.equal(sizeTruth(test, size), holds, JSON.stringify([test, size]));
 });
 
 /** One phase: graph under test 0 and a size test, else eager. */
