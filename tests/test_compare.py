@@ -145,6 +145,21 @@ def test_a_phase_that_lost_its_graph(compare: Compare) -> None:
     assert (phase.lost, phase.gained, phase.workers) == (("graph",), (), ("EAGLEWorker",))
 
 
+PASS = "self.model_runner.forward(forward_batch)"
+LOOKED_UP = "getattr(self.model_runner, self.server_args.way)(forward_batch)"
+
+
+def test_a_phase_that_the_map_lost_track_of_is_not_lost(old: CodeMap, tmp_path: Path) -> None:
+    """The target is asked by a method name that only the launch knows."""
+    tree = plant(tmp_path / "tree")
+    edit(tree, "sglang/srt/managers/tp_worker.py", (PASS, LOOKED_UP))
+    found = compare_maps(old, scan(tree))
+    ways = {change.phase: (change.before, change.after) for change in found.phases}
+    assert ways[PhaseName.VERIFY] == (("graph", "eager"), ("unknown",))
+    assert ways[PhaseName.TARGET_PREFILL] == (("eager",), ("unknown",))
+    assert not any(change.lost for change in found.phases)
+
+
 def test_terms_that_a_decision_gained_lost_and_writes_otherwise(compare: Compare) -> None:
     def change(folder: Path) -> None:
         edit(

@@ -11,6 +11,7 @@ from specmap.codemap.source import Span, canonical, qualname_of
 from specmap.codemap.verdict import PhaseName, SinkKind, Verdict
 from specmap.compare.matching import Key, pair, renamed, shape, skeleton
 from specmap.compare.model import (
+    UNKNOWN,
     Change,
     DecisionChange,
     MapDiff,
@@ -22,6 +23,7 @@ from specmap.compare.model import (
 from specmap.compare.renames import Renames, alike, find_renames
 from specmap.compare.runners import backend_changes, file_changes, method_changes
 from specmap.compare.terms import decision_changes
+from specmap.compare.untold import untold
 
 _KINDS = ("can_run", "capture", "route")
 _URGENT = (PhaseName.VERIFY, PhaseName.DRAFT_EXTEND, PhaseName.DRAFT)
@@ -47,7 +49,7 @@ def compare_maps(old: CodeMap, new: CodeMap) -> MapDiff:
         old=old.target,
         new=new.target,
         workers=tuple(_worker_changes(pairs, gone, come)),
-        phases=tuple(sorted(_phase_changes(pairs), key=_phase_order)),
+        phases=tuple(sorted(_phase_changes(pairs, (old, new), renames), key=_phase_order)),
         decisions=tuple(sorted(decisions, key=_decision_order)),
         types=tuple(backend_changes(old, new, pairs, renames)),
         syncs=tuple(sorted(syncs, key=lambda change: _sync_order(change, folders))),
@@ -94,12 +96,20 @@ def _phases(pairs: _Pairs) -> Iterator[tuple[Worker, Phase, Phase]]:
                 yield now, before[phase.name], phase
 
 
-def _phase_changes(pairs: _Pairs) -> Iterator[PhaseChange]:
+def _phase_changes(
+    pairs: _Pairs, maps: tuple[CodeMap, CodeMap], renames: Renames
+) -> Iterator[PhaseChange]:
     found: dict[tuple[PhaseName, tuple[str, ...], tuple[str, ...]], list[tuple[str, Span]]]
     found = defaultdict(list)
     for worker, was, now in _phases(pairs):
-        if _ways(was) != _ways(now):
-            found[now.name, _ways(was), _ways(now)].append((worker.name, now.span))
+        before, after = _ways(was), _ways(now)
+        if before == after:
+            continue
+        graph = SinkKind.GRAPH.value
+        vanished = not now.arms or (graph in before and graph not in after)
+        if vanished and was.arms and untold(was, now, maps, renames):
+            after = (*(after if now.arms else ()), UNKNOWN)
+        found[now.name, before, after].append((worker.name, now.span))
     for (name, before, after), places in found.items():
         workers = tuple(sorted(worker for worker, _ in places))
         yield PhaseChange(name, workers, before, after, min(span for _, span in places))

@@ -32,7 +32,8 @@ class WorkerChange:
 class PhaseChange:
     """A phase that can end in other ways than before, of the workers named.
 
-    ``before`` and ``after`` hold ``graph``, ``piecewise``, ``eager`` or ``not run``.
+    ``before`` and ``after`` hold ``graph``, ``piecewise``, ``eager`` or ``not run``, and ``after``
+    holds ``unknown`` where the map lost track of the phase: then nothing is known to be lost.
     """
 
     phase: PhaseName
@@ -49,10 +50,13 @@ class PhaseChange:
     @property
     def lost(self) -> tuple[str, ...]:
         """The kinds of graph that are gone."""
+        if UNKNOWN in self.after:
+            return ()
         return tuple(way for way in self.before if way in _GRAPHS and way not in self.after)
 
 
 _GRAPHS = ("graph", "piecewise")
+UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,11 +20,11 @@ from specmap.codemap.verdict import PhaseName, SinkKind
 from specmap.compare.asked import ReadText
 from specmap.compare.matching import renamed
 from specmap.compare.renames import Renames
+from specmap.compare.untold import Untold, untold
 from specmap.lint.detectors.selecting import DECODE_PHASES, clip, names, place
 from specmap.lint.engine import order
 from specmap.lint.hunks import Hunk, hunks
 from specmap.lint.rulebook import GRAPH_LOST, GRAPH_UNTOLD
-from specmap.lint.untold import Untold, untold
 from specmap.scan.vocabulary import load_vocabulary
 
 # A call this many steps away from a decision is no part of it.

@@ -27,7 +27,7 @@ class Untold:
 def untold(
     was: Phase, now: Phase, maps: tuple[CodeMap, CodeMap], renames: Renames
 ) -> tuple[Untold, ...]:
-    """Return what hides the graph of a phase that had one and seems to have none; () if it is gone.
+    """Return what hides the ways that a phase had and seems to have no more; () if they are gone.
 
     ``maps`` are those of the base and of the change.
     """
@@ -53,7 +53,8 @@ def _new_tests(was: Phase, now: Phase, renames: Renames) -> Iterator[Untold]:
 def _lost_calls(was: Phase, maps: tuple[CodeMap, CodeMap], renames: Renames) -> Iterator[Untold]:
     """Yield calls on a phase's way that lead nowhere, and led to it in the base or are new."""
     old, new = maps
-    sites = {site for arm in was.arms if arm.kind is SinkKind.GRAPH for site in arm.chain}
+    graphs = [arm for arm in was.arms if arm.kind is SinkKind.GRAPH]
+    sites = {site for arm in graphs or was.arms for site in arm.chain}
     way = {renames.qualname(qualname_of(holder)) for holder, _ in sites}
     led = {
         _called(_said(edge, renames))
