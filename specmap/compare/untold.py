@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from specmap.codemap.condition import any_of, atoms_of, evaluate, simplify
-from specmap.codemap.graph import CallEdge, CodeMap, EdgeStatus, Phase
+from specmap.codemap.graph import Arm, CallEdge, CodeMap, EdgeStatus, Phase
 from specmap.codemap.source import Span, qualname_of
 from specmap.codemap.verdict import SinkKind
 from specmap.compare.matching import renamed
@@ -51,24 +52,45 @@ def _new_tests(was: Phase, now: Phase, renames: Renames) -> Iterator[Untold]:
 
 
 def _lost_calls(was: Phase, maps: tuple[CodeMap, CodeMap], renames: Renames) -> Iterator[Untold]:
-    """Yield calls on a phase's way that lead nowhere, and led to it in the base or are new."""
+    """Yield calls that lead nowhere at the place where the way to a phase breaks off.
+
+    They led to it in the base, by whatever they are called on, or are new.
+    """
     old, new = maps
     graphs = [arm for arm in was.arms if arm.kind is SinkKind.GRAPH]
     sites = {site for arm in graphs or was.arms for site in arm.chain}
-    way = {renames.qualname(qualname_of(holder)) for holder, _ in sites}
     led = {
         _called(_said(edge, renames))
         for edge in old.edges
         if edge.callees and (edge.caller, edge.span.line) in sites
     }
     before = {_said(edge, renames) for edge in old.edges}
+    ends = set().union(*(_broken_off(arm, maps, renames) for arm in graphs or was.arms))
     for edge in new.edges:
         said = (qualname_of(edge.caller), edge.text)
-        if edge.callees or said[0] not in way:
+        if edge.callees or said[0] not in ends:
             continue
         blind = edge.status is EdgeStatus.UNRESOLVED or edge.text == _LOOKED_UP
         if _called(said) in led or (blind and said not in before):
             yield Untold(edge.span, edge.text)
+
+
+def _broken_off(arm: Arm, maps: tuple[CodeMap, CodeMap], renames: Renames) -> set[str]:
+    """Return the function where an old way breaks off in the new map, and new ones it calls."""
+    old, new = maps
+    known = {renames.qualname(qualname_of(function.id)) for function in old.functions}
+    calls: dict[str, set[str]] = {}
+    for edge in new.edges:
+        called = calls.setdefault(qualname_of(edge.caller), set())
+        called.update(map(qualname_of, edge.callees))
+    way = [renames.qualname(qualname_of(holder)) for holder, _ in arm.chain]
+    end = next((one for one, other in pairwise(way) if other not in calls.get(one, ())), way[-1])
+    found, waiting = {end}, [end]
+    while waiting:
+        come = calls.get(waiting.pop(), set()) - known - found
+        found |= come
+        waiting += come
+    return found
 
 
 def _said(edge: CallEdge, renames: Renames) -> tuple[str, str]:
