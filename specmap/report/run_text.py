@@ -23,7 +23,7 @@ from specmap.codemap.outcome import CYCLE
 from specmap.codemap.source import Span
 from specmap.report.options import RenderOptions
 from specmap.report.outcome_text import place, ranges
-from specmap.report.text_parts import console, heading, indent, table, word
+from specmap.report.text_parts import console, heading, indent, spread, word
 
 _SHOWN_REASONS = 3
 _SHOWN_SYNCS = 10
@@ -37,7 +37,7 @@ _GPU, _PADDING, _LAUNCHES, _WHY = "GPU", "padding", "launches a pass", "why not 
 def render_run(run: Run, options: RenderOptions) -> str:
     """Return the report; trailing spaces are removed."""
     out, sink = console(options)
-    for block in blocks(run):
+    for block in blocks(run, max(options.width, 80)):
         out.print(block)
     return "\n".join(line.rstrip() for line in sink.getvalue().splitlines()).rstrip() + "\n"
 
@@ -69,8 +69,8 @@ def _replayed(phase: PhaseStats) -> float:
     return replays / phase.passes if phase.passes else 0.0
 
 
-def blocks(run: Run) -> Iterator[RenderableType]:
-    """Yield the report block by block."""
+def blocks(run: Run, width: int) -> Iterator[RenderableType]:
+    """Yield the report block by block, for a page of so many characters."""
     facts = [f"{len(run.ranks)} rank{'s' if len(run.ranks) != 1 else ''}"]
     if run.release:
         facts.insert(0, f"SGLang {run.release}")
@@ -81,11 +81,11 @@ def blocks(run: Run) -> Iterator[RenderableType]:
     yield from _lines("Not whole", damage)
     yield from _lines("Stands out", [_finding(f) for f in run.findings])
     for ranks in alike(run):
-        yield from _rank(*ranks)
-    yield from _joined(run.joined)
+        yield from _rank(*ranks, width)
+    yield from _joined(run.joined, width)
     if run.budget is not None:
         yield from _budget(run.budget)
-    yield from _syncs(run)
+    yield from _syncs(run, width)
     yield from _tracer(run)
     yield from _lines("Notes", [Text(note) for note in run.notes])
 
@@ -135,7 +135,7 @@ def _numbers(known: tuple[int, ...]) -> str:
     return ranges(known)
 
 
-def _rank(rank: RankRun, others: list[RankRun]) -> Iterator[RenderableType]:
+def _rank(rank: RankRun, others: list[RankRun], width: int) -> Iterator[RenderableType]:
     yield ""
     workers = ", ".join(dict.fromkeys(p.worker for p in rank.phases)) or "no pass"
     shown = f", figures of {rank_names([rank])}" if len(others) > 1 else ""
@@ -143,7 +143,7 @@ def _rank(rank: RankRun, others: list[RankRun]) -> Iterator[RenderableType]:
     cycles = f"{least} to {most}" if least < most else str(most)
     yield heading(f"{workers}, {rank_names(others)}", f"{cycles} cycles{shown}")
     if rank.phases:
-        yield table(*_phases(rank.phases), _WHY, _LAUNCHES)
+        yield from spread(*_phases(rank.phases), _WHY, _LAUNCHES, width=width)
     yield from _cycle_line(rank)
 
 
@@ -274,13 +274,13 @@ _AGREEMENT = {
 }
 
 
-def _joined(rows: tuple[Joined, ...]) -> Iterator[RenderableType]:
+def _joined(rows: tuple[Joined, ...], width: int) -> Iterator[RenderableType]:
     if not rows:
         return
     yield ""
     yield heading("Source and run", "what the launch makes of the source, and what was observed")
     ordered = sorted(rows, key=lambda row: row.agreement is not Agreement.CONTRADICT)
-    yield table(
+    yield from spread(
         ("phase", "source", "run", "", "note"),
         [
             [
@@ -292,7 +292,8 @@ def _joined(rows: tuple[Joined, ...]) -> Iterator[RenderableType]:
             ]
             for row in ordered
         ],
-        wide="note",
+        "note",
+        width=width,
     )
 
 
@@ -328,7 +329,7 @@ def _budget(budget: Budget) -> Iterator[RenderableType]:
     yield from _lines("Budget of a cycle", [Text(line) for line in lines])
 
 
-def _syncs(run: Run) -> Iterator[RenderableType]:
+def _syncs(run: Run, width: int) -> Iterator[RenderableType]:
     found: dict[tuple[str, str, str], tuple[int, int]] = {}
     for sync in (sync for rank in run.ranks for sync in rank.syncs):
         key = (place(sync.span), sync.phase or "the cycle", sync.label)
@@ -339,13 +340,14 @@ def _syncs(run: Run) -> Iterator[RenderableType]:
     ordered = sorted(found.items(), key=lambda item: (-item[1][1], item[0]))
     yield ""
     yield heading("Host waits for the device", "all ranks; time blocked, not what the call costs")
-    yield table(
+    yield from spread(
         ("place", "in", "what", "count", "blocked", "each"),
         [
             [*key, str(count), duration(blocked), duration(blocked // max(count, 1))]
             for key, (count, blocked) in ordered[:_SHOWN_SYNCS]
         ],
-        wide="what",
+        "what",
+        width=width,
     )
     if len(ordered) > _SHOWN_SYNCS:
         yield indent(Text(f"and {len(ordered) - _SHOWN_SYNCS} more places that JSON lists"))

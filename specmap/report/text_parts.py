@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from io import StringIO
 
 from rich.box import ROUNDED
@@ -19,6 +19,9 @@ from specmap.report.wording import guard_text, verdict_word
 
 # A column this wide or narrower is never wrapped; two of them fit beside a readable third.
 _NARROW = 46
+# A column of sentences that is narrower is not read but spelt out.
+_READABLE = 30
+_RULES = 3
 
 STYLES = {
     "GRAPH": "bold green",
@@ -92,6 +95,38 @@ def table(
     for row in filled:
         made.add_row(*row)
     return made
+
+
+def spread(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str | Text]],
+    wide: str,
+    *more: str,
+    width: int,
+) -> Iterator[RenderableType]:
+    """Yield a table; where its column ``wide`` has no room to be read, its cells stand below it.
+
+    ``width`` is that of the page, in characters. A cell below is named by the row's first.
+    """
+    at = columns.index(wide)
+    filled = [[Text(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
+    widths = [
+        max(len(name), *(measure(row[index]) for row in filled)) if filled else len(name)
+        for index, name in enumerate(columns)
+    ]
+    left = width - sum(w + _RULES for w in widths) - 1 + widths[at]
+    if left >= min(widths[at], _READABLE):
+        yield table(columns, filled, wide, *more)
+        return
+    yield table(
+        [name for name in columns if name != wide],
+        [[*row[:at], *row[at + 1 :]] for row in filled],
+        *(more or columns[-1:]),
+    )
+    for row in filled:
+        if row[at].plain:
+            said = "; ".join(row[at].plain.splitlines())
+            yield indent(Text.assemble((row[0].plain, "bold"), f", {wide}: {said}"))
 
 
 def measure(cell: Text) -> int:

@@ -55,6 +55,17 @@ def test_launches_are_shown_where_they_were_counted() -> None:
     jsonschema.Draft202012Validator(SCHEMA).validate(json.loads(render_run_json(run)))
 
 
+def test_eighty_columns_break_no_reason_and_no_note_inside_a_word() -> None:
+    words = set(render_run(RUN, RenderOptions(width=10_000)).split())
+    lines = render_run(RUN, RenderOptions(width=80)).splitlines()
+    assert max(map(len, lines)) <= 80
+    added = {word for line in lines for word in line.split()} - words
+    assert {word.strip("─┬┼┴┐┌└┘├┤╭╮╰╯│,:;") for word in added} <= {
+        "", "target_prefill", "why", "not", "graph", "verify", "note",
+        "EAGLEWorker.target_prefill", "EAGLEWorker.verify", "EAGLEWorker.draft",
+    } | {word.strip(",:;") for word in words}  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("salvaged", "said"),
     [
