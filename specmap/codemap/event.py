@@ -126,10 +126,11 @@ class PhaseStats:
     """One phase of one rank over the run.
 
     ``counts`` by state. ``stretches`` are the first and the last few. ``share`` is the part of
-    a pass in the CPU time of its cycle, both medians. ``padded`` and ``real`` are the requests
-    that graphs were replayed with, with and without padding. ``gpu_passes`` counts passes with
-    a GPU time, ``replays`` graph launches. ``sizes`` counts passes by batch size, ascending.
-    ``launches`` are by state, empty where none were counted.
+    a pass in the time of the worker's own call, both medians; what is outside that call is in no
+    share. ``padded`` and ``real`` are the requests that graphs were replayed with, with and
+    without padding. ``gpu_passes`` counts passes with a GPU time, ``replays`` graph launches.
+    ``sizes`` counts passes by batch size, ascending. ``launches`` are by state, empty where none
+    were counted.
     """
 
     worker: str
