@@ -174,7 +174,10 @@ class Follower:
 
 
 def disarm(pids: Iterable[int]) -> tuple[str, ...]:
-    """Stop the tracing of these ranks; return a line for each that lives and did not answer."""
+    """Stop the tracing of these ranks; return a line for each answer of those that live on.
+
+    What several answer alike is one line, with the processes.
+    """
 
     def one(pid: int) -> str:
         try:
@@ -184,8 +187,20 @@ def disarm(pids: Iterable[int]) -> tuple[str, ...]:
             return str(error) if runs(pid) else ""
         return ""
 
+    asked = tuple(pids)
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        return tuple(filter(None, pool.map(one, pids)))
+        answers = dict(zip(asked, pool.map(one, asked), strict=True))
+    alike: dict[str, list[int]] = {}
+    for pid, line in answers.items():
+        if line:
+            alike.setdefault(line.replace(f"process {pid} ", "process {} "), []).append(pid)
+    return tuple(_of_all(line, those) for line, those in alike.items())
+
+
+def _of_all(line: str, pids: Sequence[int]) -> str:
+    """Name the processes that a line is about."""
+    more = f"; so it is with {', '.join(map(str, pids[1:]))}" if pids[1:] else ""
+    return f"{line.replace('{}', str(pids[0]), 1)}{more}"
 
 
 def wait_for(server: Server, signals: Signals) -> int:

@@ -6,12 +6,13 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import pytest
 
 from specmap.errors import SpecmapError
+from specmap.live import disarm
 from specmap.trace.attach import Agent, listening, processes_of, ranks_of
 
 LISTENER = """
@@ -133,3 +134,16 @@ def test_another_users_socket_is_not_spoken_to(
         monkeypatch.setattr(os, "getuid", lambda: 4711)
         with pytest.raises(SpecmapError, match=f"socket of process {rank} belongs to user "):
             Agent(rank)
+
+
+def test_ranks_that_refuse_alike_are_one_line_with_their_processes(tmp_path: Path) -> None:
+    refusing = LISTENER.replace('"odd"', '"disarm": {"ok": False, "error": "broken"}, "odd"')
+    other = refusing.replace("broken", "stuck")
+    with ExitStack() as stack:
+        every = [stack.enter_context(server(tmp_path, c)) for c in (refusing, other, refusing)]
+        ranks = [rank for pid in every for rank in listening(pid)]
+        lines = disarm(ranks)
+    assert lines == (
+        f"the agent of process {ranks[0]} refuses 'disarm': broken; so it is with {ranks[2]}",
+        f"the agent of process {ranks[1]} refuses 'disarm': stuck",
+    )
