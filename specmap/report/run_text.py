@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from math import floor, log10
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -302,22 +303,27 @@ def counts(observed: Mapping[State, int]) -> str:
     return ", ".join(f"{count} {state.value}" for state, count in observed.items()) or "-"
 
 
+def _rate(tps: float) -> str:
+    """Write tokens per second, three digits at least."""
+    return f"{tps:.{max(0, 2 - floor(log10(tps))) if tps > 0 else 0}f}"
+
+
 def _budget(budget: Budget) -> Iterator[RenderableType]:
     lines = [f"a cycle takes {duration(budget.cycle_ns)} with {budget.requests:.1f} requests"]
     if budget.tokens_per_cycle:
         lines[0] += (
             f" and yields {budget.tokens_per_cycle:.2f} tokens: at most "
-            f"{budget.bound_tps:.0f} tokens/s"
+            f"{_rate(budget.bound_tps)} tokens/s"
         )
     if budget.replayed_tps:
         sure = "if the eager phases replayed" if budget.replayed_sure else (
             "at most, if the eager phases cost nothing (none was seen replaying)"
         )  # fmt: skip
-        lines.append(f"{budget.replayed_tps:.0f} tokens/s {sure}")
-    if budget.break_even is not None:
+        lines.append(f"{_rate(budget.replayed_tps)} tokens/s {sure}")
+    if budget.break_even is not None and budget.baseline_tps is not None:
         lines.append(
-            f"plain decoding at {budget.baseline_tps:.0f} tokens/s is as fast at an accept length "
-            f"of {budget.break_even:.2f}"
+            f"plain decoding at {_rate(budget.baseline_tps)} tokens/s is as fast at an accept "
+            f"length of {budget.break_even:.2f}"
         )
     if budget.verify_fixed_ns is not None and budget.verify_token_ns is not None:
         lines.append(

@@ -55,6 +55,16 @@ def test_launches_are_shown_where_they_were_counted() -> None:
     jsonschema.Draft202012Validator(SCHEMA).validate(json.loads(render_run_json(run)))
 
 
+@pytest.mark.parametrize(
+    ("rate", "said"),
+    [(0.8349, "0.835"), (9.5, "9.50"), (80.0, "80.0"), (807.4, "807"), (2154.4, "2154")],
+)
+def test_a_slow_engine_has_a_rate_that_is_no_round_number(rate: float, said: str) -> None:
+    assert RUN.budget is not None
+    run = replace(RUN, budget=replace(RUN.budget, bound_tps=rate))
+    assert f"at most {said} tokens/s" in render_run(run, RenderOptions(width=160))
+
+
 def test_eighty_columns_break_no_reason_and_no_note_inside_a_word() -> None:
     words = set(render_run(RUN, RenderOptions(width=10_000)).split())
     lines = render_run(RUN, RenderOptions(width=80)).splitlines()
