@@ -78,6 +78,16 @@ def test_files_are_compressed_and_the_same_for_the_same_run(tmp_path: Path) -> N
     assert column.compression == "ZSTD"
 
 
+def test_the_log_of_a_rank_that_closed_it_is_whole_as_parquet_too(tmp_path: Path) -> None:
+    rank = Rank()
+    rank.cycle()
+    name = rank.write(tmp_path)
+    convert(tmp_path, name, PLAN, NAMES)
+    for suffix in (".spool", ".names", ".json"):
+        (tmp_path / (name + suffix)).unlink()
+    assert read_run(tmp_path, NAMES).damage == ()
+
+
 def test_a_run_without_records_gives_empty_tables(tmp_path: Path) -> None:
     rank = Rank()
     rank.header["finished"] = False
