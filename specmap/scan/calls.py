@@ -154,7 +154,8 @@ class Calls:
         declared = self._declared(frame)
         if self._resolver.is_boundary(function.module.name) or self._goes_round(target, scope):
             return declared
-        if not self._resolver.keeps_terms(target) and self._is_enough(declared):
+        told = self._is_enough(declared) and not _gives_tuples(function, declared)
+        if told and not self._resolver.keeps_terms(target):
             return self._tests.settled(frame, scope, declared) or declared
         return self.returned(frame, scope.facts)
 
@@ -339,6 +340,12 @@ class Calls:
         if isinstance(value, Instance):
             return self._resolver.types.method(value.cls, "__call__")
         return None
+
+
+def _gives_tuples(function: FunctionInfo, declared: Arms) -> bool:
+    """Whether a function gives tuples, and its annotation says nothing of them."""
+    plain = not any(isinstance(arm.value, Sequence) for arm in declared)
+    return plain and any(isinstance(value, ast.Tuple) for value in function.facts.returned)
 
 
 def _completed(partial: Partial, node: ast.Call, scope: Scope) -> tuple[ast.Call, Scope]:

@@ -12,7 +12,7 @@ import weakref
 
 from specmap.scan import tensors
 from specmap.scan.guards import Binding, Bound, Choice
-from specmap.scan.module import last_name
+from specmap.scan.module import ClassInfo, last_name
 from specmap.scan.parameters import argument
 from specmap.scan.resolver import Resolver
 from specmap.scan.results import Results
@@ -247,17 +247,35 @@ class Devices:
         return found
 
     def _beyond(self, value: Value, name: str) -> Typed:
-        """An attribute of an object whose class is not followed: what its annotation says."""
+        """An attribute of an object whose class is not followed, by its own module."""
         if not isinstance(value, External) or not value.name.endswith("()"):
             return None
-        place, _, cls = value.name.removesuffix("()").rpartition(".")
-        if not place.startswith(f"{self._resolver.vocabulary.package}."):
+        place, _, last = value.name.removesuffix("()").rpartition(".")
+        found = self._class_beyond(place, last)
+        if found is None:
             return None
-        module = self._resolver.tree.module(place)
-        found = module.classes.get(cls) if module is not None else None
-        if module is None or found is None or name not in found.annotations:
+        if name not in found.annotations:
+            return self._member(self._resolver.any_instance(found), name)
+        return self._annotated(found.annotations[name], Frame(None, found.module), name)
+
+    def _class_beyond(self, place: str, name: str, depth: int = 3) -> ClassInfo | None:
+        """Return a class that is not followed, or that a function declares to give back."""
+        inside = place.startswith(f"{self._resolver.vocabulary.package}.")
+        module = self._resolver.tree.module(place) if inside and depth else None
+        if module is None:
             return None
-        return self._annotated(found.annotations[name], Frame(None, module), name)
+        if name in module.classes:
+            return module.classes[name]
+        if name in module.functions:
+            declared = getattr(module.functions[name].node, "returns", None)
+            text = declared.value if isinstance(declared, ast.Constant) else None
+            named = text if isinstance(text, str) else last_name(declared) if declared else ""
+            return self._class_beyond(place, named, depth - 1) if named else None
+        origin, original = module.imports.get(name, ("", None))
+        if original is not None:
+            return self._class_beyond(origin, original, depth - 1)
+        stars = (self._class_beyond(star, name, depth - 1) for star in module.stars)
+        return next((cls for cls in stars if cls is not None), None)
 
     def _member(self, instance: Instance, name: str) -> Typed:
         """An attribute by its annotation, else by what is stored to it."""

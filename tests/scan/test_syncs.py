@@ -546,3 +546,56 @@ def test_shared_code_runs_with_each_constant_that_it_is_given(
         "batch.seq_lens.sum().item()",
         "self.event.synchronize()",
     }
+
+
+def test_an_annotation_that_says_one_tensor_where_a_tuple_is_given(tmp_path: Path) -> None:
+    found = scan(
+        tmp_path,
+        """
+        def run(self, batch: Batch):
+            logits_output, ids = self.verified(batch, LogitsProcessorOutput())
+            self.note(logits_output, ids)
+
+        def verified(self, batch: Batch, logits_output: LogitsProcessorOutput) -> torch.Tensor:
+            return logits_output, batch.seq_lens
+
+        def note(self, logits_output: LogitsProcessorOutput, ids):
+            logits_output.next_token_logits.tolist()
+            ids.tolist()
+        """,
+    )
+    assert {sync.operation for sync in found} == {
+        "logits_output.next_token_logits.tolist()",
+        "ids.tolist()",
+    }
+
+
+GROUPS = """
+import torch
+
+class Group:
+    def __init__(self, ranks, device):
+        self.device = device
+        self.rank = 0
+        if ranks:
+            self.active = torch.ones(ranks, dtype=torch.int32, device=self.device)
+            self.active_cpu = torch.ones(ranks, dtype=torch.int32)
+
+def get_group() -> Group:
+    return Group(1, "cuda")
+"""
+
+
+def test_a_tensor_of_an_object_beyond_the_boundary(tmp_path: Path) -> None:
+    plant(tmp_path, {"sglang/srt/distributed/parallel_state.py": GROUPS})
+    found = scan(
+        tmp_path,
+        """
+        def run(self, batch: Batch):
+            from sglang.srt.distributed.parallel_state import get_group
+            group = get_group()
+            if group.active.all() and group.active_cpu.all() and group.rank:
+                pass
+        """,
+    )
+    assert [(sync.operation, sync.device) for sync in found] == [("group.active.all()", "cuda")]
