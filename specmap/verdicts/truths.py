@@ -88,7 +88,10 @@ class Truths:
     def _number(self, atom: Atom, text: str) -> int | None:
         operands = self._ask(atom, text).operands
         value = operands[0].value if len(operands) == 1 and operands[0].known else None
-        return value if type(value) is int else None
+        if type(value) is int:
+            return value
+        name = text.removeprefix("self.")
+        return self.evaluator.constructed(name) if f"self.{name}" == text else None
 
     def key(self, atom: Atom) -> str:
         """Return the key of the assumption that settles a test, "" if none does."""

@@ -291,8 +291,19 @@ class Evaluator:
     def _value(self, node: ast.expr, file: str, line: int) -> object:
         return self._ask(lambda: self.run.machine.evaluate(node, self._scope(node, file, line)))
 
+    def constructed(self, name: str) -> int | None:
+        """Return the number that one constructor alone gives an attribute of ``self``, or None."""
+        stored = self.library.stored_once(self.vocabulary.scope, name)
+        if stored is None:
+            return None
+        value = self._value(stored.value, stored.module, stored.value.lineno)
+        return value if type(value) is int else None
+
     def _scope(self, node: ast.expr, file: str, line: int) -> Scope:
-        """Return the names of a test: local, its module's, the settings, carriers for the rest."""
+        """Return the names of a test: local, its module's, the settings, carriers for the rest.
+
+        ``file`` may be a module's name.
+        """
         module = self.run.loader.load(module_name(file)) if file else None
         scope = Scope(module)
         self.run.machine.module = module

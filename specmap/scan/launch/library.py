@@ -4,11 +4,25 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+# ``x.attribute = ...`` in all its forms, and ``setattr(x, "attribute", ...)``.
+_STORE = re.compile(
+    r"\.(\w+)[ \t]*(?:(?:[-+*/%&|^@]|//|\*\*|<<|>>)?=(?!=)|:[^=\n]+=(?!=)|,[ \t]*\n"
+    r"|[,)\[][^=\n]*=(?!=))|\bsetattr\([^,\n]*,\s*[\"'](\w+)[\"']"
+)
 _HEAD = re.compile(r"^class (\w+)(?:\(([^)]*)\))?:|^    (?:async )?def (\w+)\(", re.MULTILINE)
+
+
+class Stored(NamedTuple):
+    """A value that a constructor gives an attribute, whatever it is given."""
+
+    module: str
+    function: FunctionNode
+    value: ast.expr
 
 
 class Library:
@@ -22,6 +36,7 @@ class Library:
         self.texts: dict[int, str] = {}
         self._functions: dict[str, list[FunctionNode]] = {}
         self._heads: dict[str, list[tuple[set[str], set[str]]]] = {}
+        self._stores: Mapping[str, str] | None = None
 
     def file_of(self, name: str) -> str | None:
         """Return the file of a module, relative to the root, or None."""
@@ -74,6 +89,35 @@ class Library:
                 return node.name
         return ""
 
+    def stored_once(self, folders: Iterable[str], name: str) -> Stored | None:
+        """Return the one store to an attribute of this name, where a constructor makes it.
+
+        None also where it hangs on a test, or another line in the folders stores the name.
+        """
+        if self._stores is None:
+            self._stores = self._read_stores(folders)
+        file = self._stores.get(name)
+        module = file.removesuffix(".py").replace("/", ".") if file else ""
+        tree = self.tree(module) if module else None
+        for cls in tree.body if tree is not None else ():
+            for method in cls.body if isinstance(cls, ast.ClassDef) else ():
+                if isinstance(method, ast.FunctionDef) and method.name == "__init__":
+                    for item in method.body:
+                        if isinstance(item, ast.Assign) and _target(item) == f"self.{name}":
+                            return Stored(module, method, item.value)
+        return None
+
+    def _read_stores(self, folders: Iterable[str]) -> dict[str, str]:
+        """Return the file of each attribute that a single line in some folders stores."""
+        found: dict[str, str | None] = {}
+        for folder in folders:
+            for path in sorted((self.root / folder).rglob("*.py")):
+                file = path.relative_to(self.root).as_posix()
+                for plain, set_ in _STORE.findall(path.read_text("utf-8", errors="replace")):
+                    name = plain or set_
+                    found[name] = None if name in found else file
+        return {name: file for name, file in found.items() if file is not None}
+
     def is_overridden(self, folders: Iterable[str], cls: str, method: str) -> bool:
         """Whether a class below ``cls``, by the names of its bases, has a method of its own."""
         if not self._heads:
@@ -108,3 +152,7 @@ class Library:
         if found is None:
             found = self.texts[id(node)] = ast.unparse(node)
         return found
+
+
+def _target(item: ast.Assign) -> str:
+    return ast.unparse(item.targets[0]) if len(item.targets) == 1 else ""
