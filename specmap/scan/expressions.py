@@ -217,7 +217,7 @@ class Expressions:
         """Arithmetic on something external (a tensor, a number) stays external."""
         for arm in arms:
             if isinstance(arm.value, External):
-                return only(arm.value)
+                return only(External(arm.value.name))  # it is not the operand that is asked for
         return ()
 
     def _call(self, node: ast.Call, scope: Scope) -> Arms:

@@ -395,3 +395,9 @@ def test_whether_a_package_is_there_is_no_exception_like_others(
     tmp_path: Path, lines: list[str], expected: str
 ) -> None:
     assert truth(tmp_path, method("x", *lines), "x") == expected
+
+
+@pytest.mark.parametrize("test", ["given.size() % 2", "-torch.ones(2)", "torch.ones(2) * 2"])
+def test_arithmetic_is_asked_for_as_it_is_written(tmp_path: Path, test: str) -> None:
+    source = "import torch\n" + method(test, "given = torch.load()")
+    assert truth(tmp_path, source, test) == test
