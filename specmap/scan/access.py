@@ -26,6 +26,7 @@ from specmap.scan.values import (
     Table,
     Truth,
     Value,
+    one_of,
     only,
     under,
     unite,
@@ -51,9 +52,9 @@ class Access:
     def _item(self, value: Value, position: int | None) -> Arms:
         if isinstance(value, Sequence):
             if value.items is None:
-                return value.element
+                return one_of(value.element)
             if position is None:
-                return unite(*value.items)
+                return one_of(unite(*value.items))
             return value.items[position] if position < len(value.items) else ()
         if isinstance(value, External):
             return only(External(f"{value.name}[]"))
@@ -175,7 +176,7 @@ class Access:
             entries = dict(value.entries)
             if key is not None:
                 return entries.get(key, value.other)
-            return unite(value.other, *entries.values())
+            return one_of(unite(value.other, *entries.values()))
         if isinstance(value, Sequence):
             index = node.slice.value if isinstance(node.slice, ast.Constant) else None
             if isinstance(node.slice, ast.Slice):

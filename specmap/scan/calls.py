@@ -32,6 +32,7 @@ from specmap.scan.values import (
     Truth,
     Value,
     is_known,
+    one_of,
     only,
     optional,
     outgrown,
@@ -65,7 +66,7 @@ class Calls:
                 return only(assumed)
         targets = self._resolver.evaluate(node.func, scope)
         groups = [under(self._called(a.value, node, scope), a.condition) for a in targets]
-        found = unite(*groups)
+        found = one_of(unite(*groups)) if len(targets) > 1 else unite(*groups)
         setting = self._resolver.as_setting(found)
         if setting:
             return setting

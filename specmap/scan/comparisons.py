@@ -77,22 +77,24 @@ class Comparisons:
             return TRUE if device else FALSE
         first = self._resolver.evaluate(left, scope)
         second = self._resolver.evaluate(right, scope)
-        parts: list[Condition] = []
-        settled = False
+        ways: dict[Condition, set[bool | None]] = {}
         itself = self.leaf(node, scope)
         same_ = negate(itself) if isinstance(node.ops[0], ast.IsNot | ast.NotEq) else itself
         for a in first:
             for b in second:
-                same = self._same(a.value, b.value)
-                settled = settled or same is not None
-                part = same_ if same is None else TRUE if same else FALSE
-                parts.append(all_of(a.condition, b.condition, part))
+                when = all_of(a.condition, b.condition)
+                ways.setdefault(when, set()).add(self._same(a.value, b.value))
+        told = {when: same.pop() if len(same) == 1 else None for when, same in ways.items()}
         alone = [side for side in (first, second) if all(arm.value == NONE for arm in side)]
-        if not alone and _may_lack(first) and _may_lack(second):
+        lost = not alone and _may_lack(first) and _may_lack(second)
+        if lost or all(same is None for same in told.values()):
             return None
+        parts = [
+            all_of(when, same_ if same is None else TRUE if same else FALSE)
+            for when, same in told.items()
+        ]
         # What equals None is absent; what equals anything else is there.
-        found = settle_absence(any_of(*parts), same_ if alone else negate(same_))
-        return found if settled else None
+        return settle_absence(any_of(*parts), same_ if alone else negate(same_))
 
     def _same(self, a: Value, b: Value) -> bool | None:
         if isinstance(a, Const) and isinstance(b, Const):

@@ -72,8 +72,14 @@ class Truths:
         return settle_absence(found, negate(self._resolver.comparisons.leaf(node, scope)))
 
     def arms_truth(self, arms: Arms) -> Condition:
-        """Return when a value with these arms is true."""
-        return any_of(*(all_of(arm.condition, self.value_truth(arm.value)) for arm in arms))
+        """Return when a value with these arms is true.
+
+        Of values under one condition nobody knows which it is: the asking test tells.
+        """
+        ways: dict[Condition, list[Condition]] = {}
+        for arm in arms:
+            ways.setdefault(arm.condition, []).append(self.value_truth(arm.value))
+        return any_of(*(all_of(when, _one_of(truths)) for when, truths in ways.items()))
 
     def value_truth(self, value: Value) -> Condition:
         """Return when one value is true."""
@@ -119,6 +125,11 @@ class Truths:
             elif isinstance(item, Exit):
                 parts.append(negate(self.condition(item.path)))
         return all_of(*parts)
+
+
+def _one_of(truths: list[Condition]) -> Condition:
+    some = any_of(*truths)
+    return some if len(truths) == 1 else any_of(all_of(*truths), all_of(some, is_there()))
 
 
 def is_test(value: Value) -> bool:

@@ -371,6 +371,13 @@ def optional(arms: Arms) -> Arms:
     return (*kept, Arm(NONE, Leaf(_ABSENT)))
 
 
+def one_of(arms: Arms) -> Arms:
+    """Return arms of which one holds, where no test tells which: ``None`` may be it."""
+    unset = {arm.condition for arm in arms if arm.value == NONE}
+    tied = any(arm.value != NONE and arm.condition in unset for arm in arms)
+    return optional(arms) if tied else arms
+
+
 def is_there() -> Condition:
     """Return "this is not empty": what the asking test tells, and nothing else does."""
     return Not(Leaf(_ABSENT))

@@ -1,7 +1,7 @@
 """Facts of releases that the scanner was not written with.
 
 ``data/unseen.json`` holds, with file and line, what the source of 0.5.3, 0.5.7, 0.5.10, 0.5.11,
-0.5.14, 0.5.15, 0.5.16, 0.5.20, 0.5.21 and 0.5.23 says: facts of the shape of ``data/facts.json``,
+0.5.14, 0.5.15, 0.5.16, 0.5.20, 0.5.21, 0.5.23 and others says: facts as in ``data/facts.json``,
 and launches of Llama or DeepSeek with the worker and the verdicts of draft, verify and draft
 extend, or the refusal. ``refusals`` are launches of more releases, which the argument code alone
 refuses. The launches, and the facts of 0.5.16, were written down before specmap was asked.
