@@ -122,6 +122,8 @@ class Follower:
     def follow(self, ended: Callable[[], bool], show: Show | None) -> bool:
         """Return True at the limit, False where the ranks ended or a signal came.
 
+        The limit is reached, too, where the disk has refused every rank: nothing more will come.
+
         Raises:
             TraceError: a file cannot be read.
         """
@@ -132,6 +134,8 @@ class Follower:
                 return True
             if over:
                 return False
+            if self._live.refused():
+                return True
             # Little of one core where little is written, and no growing delay where much is.
             took = time.monotonic() - started
             time.sleep(min(max(_POLL_SECONDS, 4 * took), _LONGEST_SECONDS))

@@ -345,11 +345,26 @@ def test_a_full_disk_costs_the_trace_and_not_the_server(bench: Bench) -> None:
     assert text_of(bench.log).endswith("served 120\n")
     assert text_of(bench.log).count("File too large; the server goes on\n") == 1
     assert done.returncode == 2
-    (line,) = done.stderr.splitlines()
+    line, ended = done.stderr.splitlines()
     assert re.search(r"rank-\S+\.spool: the disk refused more \(File too large\)", line)
+    assert ended == "specmap: tracing ended; the command goes on"
     ((state, count),) = phases(bench)["verify"]
     assert state == "GRAPH"
     assert 0 < count < 120
+
+
+def test_a_full_disk_ends_a_trace_of_a_server_that_goes_on(bench: Bench) -> None:
+    """The cycles that were asked for will never be there."""
+    full = ["prlimit", f"--fsize={14 << 10}", "env", "SPECMAP_RING=256"]
+    dormant = bench.specmap("--live", "--dormant", "--", *full, *bench.serve(1, -1, 4, 0.002))
+    with bench.started(*dormant) as server:
+        waited(lambda: list(bench.folder.glob("*.sock")), "a socket")
+        attach = bench.specmap("--attach", server.pid, "--cycles", 10**6, "--dir", bench.run)
+        done = bench.trace(*attach)
+        assert done.returncode == 2
+        assert "the disk refused more (File too large)" in done.stderr
+        assert server.poll() is None
+        os.killpg(server.pid, signal.SIGKILL)
 
 
 def test_sleeping_agents_are_armed_and_sleep_again(bench: Bench) -> None:

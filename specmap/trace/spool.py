@@ -163,11 +163,16 @@ class Tail:
             found.append(f"{names}: missing; reasons and places have no text")
         return [*found, *self._spool_damage()]
 
-    def _spool_damage(self) -> Iterator[str]:
+    @property
+    def refused(self) -> int:
+        """Why the rank could not write on, as the system numbers it; else 0."""
         head = _read(self._folder / (self.name + SPOOL), 0, _FILE_BYTES)
-        if len(head) < _FILE_BYTES:
+        return int(_REFUSED.unpack_from(head, _FILE.size)[0]) if len(head) == _FILE_BYTES else 0
+
+    def _spool_damage(self) -> Iterator[str]:
+        if len(_read(self._folder / (self.name + SPOOL), 0, _FILE_BYTES)) < _FILE_BYTES:
             yield f"{self.name}{SPOOL}: empty; this rank left no record"
-        elif refused := _REFUSED.unpack_from(head, _FILE.size)[0]:
+        elif refused := self.refused:
             yield (
                 f"{self.name}{SPOOL}: the disk refused more ({os.strerror(refused)}); the rank's "
                 "records end there"
