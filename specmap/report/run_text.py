@@ -390,7 +390,10 @@ _CUT = "ended without a last flush, and its memory is gone: up to 0.2 s of recor
 def _killed(ranks: tuple[RankRun, ...]) -> Iterator[str]:
     """Say of ranks that did not close their logs what is there of them."""
     for said, salvaged in ((_SAVED, True), (_CUT, False)):
-        named = [rank for rank in ranks if not rank.finished and rank.salvaged is salvaged]
+        named = [
+            rank for rank in ranks
+            if not rank.finished and not rank.refused and rank.salvaged is salvaged
+        ]  # fmt: skip
         if named:
             after = ", ".join(f"{rank_names([rank])} after {rank.cycles}" for rank in named)
             yield f"{said} ({after} cycles)"

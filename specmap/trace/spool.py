@@ -164,17 +164,18 @@ class Tail:
         return [*found, *self._spool_damage()]
 
     @property
-    def refused(self) -> int:
-        """Why the rank could not write on, as the system numbers it; else 0."""
+    def refused(self) -> str:
+        """Why the rank could not write on, in the system's words; else ""."""
         head = _read(self._folder / (self.name + SPOOL), 0, _FILE_BYTES)
-        return int(_REFUSED.unpack_from(head, _FILE.size)[0]) if len(head) == _FILE_BYTES else 0
+        number = _REFUSED.unpack_from(head, _FILE.size)[0] if len(head) == _FILE_BYTES else 0
+        return os.strerror(number) if number else ""
 
     def _spool_damage(self) -> Iterator[str]:
         if len(_read(self._folder / (self.name + SPOOL), 0, _FILE_BYTES)) < _FILE_BYTES:
             yield f"{self.name}{SPOOL}: empty; this rank left no record"
         elif refused := self.refused:
             yield (
-                f"{self.name}{SPOOL}: the disk refused more ({os.strerror(refused)}); the rank's "
+                f"{self.name}{SPOOL}: the disk refused more ({refused}); the rank's "
                 "records end there"
             )
 

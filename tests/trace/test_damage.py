@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from specmap.codemap.event import Run
+from specmap.codemap.event import Run, RunProblem
 from specmap.errors import TraceError
 from specmap.report.options import RenderOptions
 from specmap.report.run_text import render_run
@@ -149,6 +149,35 @@ def test_a_broken_file_is_one_line_and_the_rest_is_read(
     assert line.startswith(f"{name}{said}")
     assert sorted((rank.cycles for rank in run.ranks), reverse=True) == list(left)
     assert line in " ".join(render_run(run, RenderOptions(width=400)).split())
+
+
+def test_a_rank_whose_disk_is_full_was_not_killed(tmp_path: Path) -> None:
+    """Its log ends long before that of the other, and no cycle is in it."""
+    ranks = Rank(0, 7), Rank(1, 8)
+    ranks[1].header["finished"] = False
+    for rank in ranks:
+        rank.header["arguments"] = {"tp_size": 2, "pp_size": 1}
+        rank.cycle()
+    for _ in range(40):
+        ranks[0].cycle()
+        ranks[0].now += 100_000_000
+    for rank in ranks:
+        rank.write(tmp_path)
+    refused(tmp_path, ranks[1].name)
+    run = read_run(tmp_path)
+    text = render_run(run, RenderOptions(width=400))
+    assert "killed" not in text
+    assert "without a last flush" not in text
+    assert run.ranks[1].refused == "No space left on device"
+    (tmp_path / f"{ranks[0].name}.spool").unlink()
+    (tmp_path / f"{ranks[0].name}.json").unlink()
+    path = tmp_path / f"{ranks[1].name}.spool"
+    path.write_bytes(path.read_bytes()[:64])
+    (finding,) = [f for f in read_run(tmp_path).findings if f.problem is RunProblem.NO_CYCLE]
+    assert finding.message == (
+        "no speculative cycle was seen; the disk refused what the ranks wrote (No space left on "
+        "device)"
+    )
 
 
 def test_reading_changes_nothing(tmp_path: Path) -> None:
