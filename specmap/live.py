@@ -122,7 +122,7 @@ class Follower:
     def follow(self, ended: Callable[[], bool], show: Show | None) -> bool:
         """Return True at the limit, False where the ranks ended or a signal came.
 
-        The limit is reached, too, where the disk has refused every rank: nothing more will come.
+        The limit is reached, too, where no rank writes any more: nothing more will come.
 
         Raises:
             TraceError: a file cannot be read.
@@ -134,7 +134,7 @@ class Follower:
                 return True
             if over:
                 return False
-            if self._live.refused():
+            if self._live.cut_short():
                 return True
             # Little of one core where little is written, and no growing delay where much is.
             took = time.monotonic() - started

@@ -222,7 +222,7 @@ class RankRun:
     while it was recorded.
     ``lost`` counts records that the ring dropped, ``first_loss`` the cycle number up to which
     nothing was lost (None: nothing was). ``cut_bytes`` were behind the last whole record.
-    ``refused`` says why the disk took no more of its records, "" where it took all.
+    ``cut_short`` says why it wrote no more while it went on, "" where it wrote all.
     ``wrapped`` counts the functions that were, ``missing`` are those that could not be, with
     why; ``faults`` are the agent's own. ``calls`` counts the calls of each by symbol id.
     ``gpu_memory_bytes`` and ``gpu_sm`` (the compute capability times ten) are None if unknown.
@@ -249,7 +249,7 @@ class RankRun:
     lost: int = 0
     first_loss: int | None = None
     cut_bytes: int = 0
-    refused: str = ""
+    cut_short: str = ""
     wrapped: int = 0
     missing: tuple[tuple[str, str], ...] = ()
     faults: tuple[str, ...] = ()

@@ -392,7 +392,7 @@ def _killed(ranks: tuple[RankRun, ...]) -> Iterator[str]:
     for said, salvaged in ((_SAVED, True), (_CUT, False)):
         named = [
             rank for rank in ranks
-            if not rank.finished and not rank.refused and rank.salvaged is salvaged
+            if not rank.finished and not rank.cut_short and rank.salvaged is salvaged
         ]  # fmt: skip
         if named:
             after = ", ".join(f"{rank_names([rank])} after {rank.cycles}" for rank in named)

@@ -192,7 +192,7 @@ def _stopped(group: Sequence[Member]) -> Iterator[RunFinding]:
         rank = member.rank
         behind = _behind(member, group)
         gap = max(_GONE_NS, 20 * (rank.decode.median_ns or 0))
-        if not rank.finished and not rank.refused and behind > gap:
+        if not rank.finished and not rank.cut_short and behind > gap:
             yield RunFinding(
                 RunProblem.RANK_MISSING,
                 f"{title(rank)} (process {rank.pid}) did not end its log: it was killed or hangs "

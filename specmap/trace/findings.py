@@ -60,8 +60,8 @@ def _likely(ranks: Sequence[RankRun], plan: WrapPlan) -> str:
         return (
             "no rank wrote a log: no scheduler started, or its environment was dropped on the way"
         )
-    if all(rank.refused for rank in ranks):
-        return f"the disk refused what the ranks wrote ({ranks[0].refused})"
+    if all(rank.cut_short for rank in ranks):
+        return ranks[0].cut_short
     entries = [f"{t.module}.{t.qualname}" for t in plan.targets if Role.ENTRY in t.roles]
     missing = {symbol: why for rank in ranks for symbol, why in rank.missing}
     absent = [symbol for symbol in entries if missing.get(symbol, _NOT_LOADED) != _NOT_LOADED]

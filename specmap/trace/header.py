@@ -65,7 +65,7 @@ class Header:
             gpu=self.text("gpu"),
             finished=self._data.get("finished") is True,
             cut_bytes=tail.cut_bytes,
-            refused=tail.refused,
+            cut_short=tail.cut_short,
             wrapped=len(self.targets(True)),
             missing=self.targets(False),
             faults=tuple(faults),

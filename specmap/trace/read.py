@@ -101,9 +101,9 @@ class LiveRun:
         runs = (reader.rank_run() for reader in self._readable())
         return tuple(run for run in runs if _is_rank(run))
 
-    def refused(self) -> bool:
-        """Return whether the disk refused what every rank wrote: nothing more will come."""
-        return bool(self._ranks) and all(each.tail.refused for each in self._ranks.values())
+    def cut_short(self) -> bool:
+        """Return whether no rank writes any more, though they go on: nothing more will come."""
+        return bool(self._ranks) and all(each.tail.cut_short for each in self._ranks.values())
 
     def _readable(self) -> list[RankReader]:
         """Return the ranks of which something could be read, in order.

@@ -25,7 +25,8 @@ Record = tuple[int, int, int, int, int, int, int]
 
 _FILE = struct.Struct("<8sII")
 _FILE_BYTES = 64
-_REFUSED = struct.Struct("<I")  # behind the version: why the rank could not write on, else 0
+_END = struct.Struct("<I")  # behind the version: why the rank wrote no more, else 0
+_AGENT_FAILED = 0xFFFFFFFF
 _MAGIC = b"SPECMAP1"
 _RING_MAGIC = b"SPECRING"
 _RING_PAGE = 4096
@@ -164,20 +165,19 @@ class Tail:
         return [*found, *self._spool_damage()]
 
     @property
-    def refused(self) -> str:
-        """Why the rank could not write on, in the system's words; else ""."""
+    def cut_short(self) -> str:
+        """Why the rank wrote no more while it went on; else ""."""
         head = _read(self._folder / (self.name + SPOOL), 0, _FILE_BYTES)
-        number = _REFUSED.unpack_from(head, _FILE.size)[0] if len(head) == _FILE_BYTES else 0
-        return os.strerror(number) if number else ""
+        number = _END.unpack_from(head, _FILE.size)[0] if len(head) == _FILE_BYTES else 0
+        if number == _AGENT_FAILED:
+            return "the agent failed, as its line among the server's output says"
+        return f"the disk refused more ({os.strerror(number)})" if number else ""
 
     def _spool_damage(self) -> Iterator[str]:
         if len(_read(self._folder / (self.name + SPOOL), 0, _FILE_BYTES)) < _FILE_BYTES:
             yield f"{self.name}{SPOOL}: empty; this rank left no record"
-        elif refused := self.refused:
-            yield (
-                f"{self.name}{SPOOL}: the disk refused more ({refused}); the rank's "
-                "records end there"
-            )
+        elif why := self.cut_short:
+            yield f"{self.name}{SPOOL}: {why}; the rank wrote nothing after that"
 
     def _begins(self, path: Path) -> bool:
         head = _read(path, 0, _FILE_BYTES)

@@ -168,15 +168,14 @@ def test_a_rank_whose_disk_is_full_was_not_killed(tmp_path: Path) -> None:
     text = render_run(run, RenderOptions(width=400))
     assert "killed" not in text
     assert "without a last flush" not in text
-    assert run.ranks[1].refused == "No space left on device"
+    assert run.ranks[1].cut_short == "the disk refused more (No space left on device)"
     (tmp_path / f"{ranks[0].name}.spool").unlink()
     (tmp_path / f"{ranks[0].name}.json").unlink()
     path = tmp_path / f"{ranks[1].name}.spool"
     path.write_bytes(path.read_bytes()[:64])
     (finding,) = [f for f in read_run(tmp_path).findings if f.problem is RunProblem.NO_CYCLE]
     assert finding.message == (
-        "no speculative cycle was seen; the disk refused what the ranks wrote (No space left on "
-        "device)"
+        "no speculative cycle was seen; the disk refused more (No space left on device)"
     )
 
 

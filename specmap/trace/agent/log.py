@@ -20,8 +20,8 @@ from .records import (
     NONE,
     PAGE_BYTES,
     RECORD,
+    SPOOL_END,
     SPOOL_HEADER,
-    SPOOL_REFUSED,
     TAIL,
 )
 
@@ -146,15 +146,15 @@ class Log:
         if not self.failed:
             self.failed = error.strerror or type(error).__name__
             say(f"no trace in {self.folder}: {self.failed}; the server goes on")
-            self._mark_refused(error.errno or errno.EIO)
+            self.mark_end(error.errno or errno.EIO)
 
-    def _mark_refused(self, number: int) -> None:
-        """Say so in the spool's own first bytes, which are on the disk already."""
+    def mark_end(self, number: int) -> None:
+        """Say why nothing follows in the spool's own first bytes, which are on the disk already."""
         with contextlib.suppress(OSError):
             spool = os.open(f"{self.folder}/{self.rank}.spool", os.O_WRONLY | os.O_CLOEXEC)
             try:
                 if os.fstat(spool).st_size >= len(SPOOL_HEADER):
-                    os.pwrite(spool, number.to_bytes(4, "little"), SPOOL_REFUSED)
+                    os.pwrite(spool, number.to_bytes(4, "little"), SPOOL_END)
             finally:
                 os.close(spool)
 

@@ -18,7 +18,7 @@ from .makering import make_ring
 from .memory import Memory
 from .names import Names
 from .reasons import Reasons
-from .records import ARM, CYCLES, DISARM, NONE
+from .records import AGENT_FAILED, ARM, CYCLES, DISARM, NONE
 from .settings import Settings
 from .spans import Spans
 from .syncs import Syncs
@@ -191,6 +191,8 @@ class Recording:
             self._write()
         except Exception:
             self._broken = True
+            if self.log is not None:
+                self.log.mark_end(AGENT_FAILED)
             raise
 
     def _write(self) -> None:

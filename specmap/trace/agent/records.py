@@ -15,7 +15,8 @@ ENTER, EXIT, RAISE, REASON, REPLAY, CAPTURE_BEGIN, CAPTURE_END, SYNC = range(1, 
 GPU_SPAN, ACCEPT, DROPS, ARM, DISARM, NOTE, OVERHEAD, LAUNCHES, COUNTING = range(9, 18)
 
 SPOOL_HEADER = struct.pack("<8sII48x", b"SPECMAP1", RECORD.size, 1)
-SPOOL_REFUSED = 16  # place of the error number with which the disk refused to take more
+SPOOL_END = 16  # place of why a rank wrote no more: the disk's error number, or the agent failed
+AGENT_FAILED = 0xFFFFFFFF
 
 # The page in front of the ring's records.
 PAGE_BYTES = 4096

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from specmap.trace.spool import Tail, salvage
 from tests.trace.agent.toy import ENTER, EXIT, Record, Toy
 
 # The second hundred begins when the agent has taken its wrappers away.
@@ -128,6 +129,36 @@ def test_a_fault_of_the_agent_stops_only_the_agent(plain_toy: Toy) -> None:
     assert "recording stopped" in done.stderr.splitlines()[0]
     told = [one["text"] for one in plain_toy.names("fault")]
     assert told[0].endswith("RuntimeError: broken")
+
+
+def test_a_log_that_the_agent_gave_up_says_so_and_its_rank_was_not_killed(toy: Toy) -> None:
+    done = toy.trace("""
+        import glob, os, sys, time
+        from toy.worker import Batch, Worker
+        worker, batch = Worker(), Batch(1)
+        worker.cycle(batch)
+        while not glob.glob(os.environ["SPECMAP_DIR"] + "/rank-*.json"):
+            time.sleep(0.02)
+        def broken(*args):
+            raise RuntimeError("broken")
+        sys.modules["specmap_agent.log"].Log.drain = broken
+        spool, = glob.glob(os.environ["SPECMAP_DIR"] + "/rank-*.spool")
+        while open(spool, "rb").read(20)[16:] == bytes(4):
+            time.sleep(0.02)
+        print([worker.cycle(batch) for _ in range(3)])
+    """)
+    assert done.stdout == "[1, 1, 1]\n"
+    (line,) = done.stderr.splitlines()
+    assert line == "specmap: the trace's thread ended: RuntimeError: broken"
+    (spool,) = toy.spools()
+    salvage(toy.run, spool.stem)
+    tail = Tail(toy.run, spool.stem)
+    calls = [record[2] for record in tail.poll() if record[1] == 1]
+    assert calls.count(ENTER) == calls.count(EXIT) == 4
+    assert tail.damage() == [
+        f"{spool.name}: the agent failed, as its line among the server's output says; the rank "
+        "wrote nothing after that"
+    ]
 
 
 def test_a_dead_collector_ends_the_trace(plain_toy: Toy) -> None:
