@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -32,8 +33,10 @@ def replacing(
         for new, place in moves:
             if place.exists():
                 new.chmod(place.stat().st_mode & 0o7777)
-        for new, place in moves:
-            new.replace(place)
+        with _put_back([place for _, place in moves]) as moved:
+            for new, place in moves:
+                moved.append(place)
+                new.replace(place)
     except OSError as error:
         named = next((p for p, f in fresh.items() if str(f) == error.filename), paths[0])
         reason = error.strerror or str(error)
@@ -43,6 +46,37 @@ def replacing(
             if new != path:
                 with suppress(OSError):  # a read-only file system refuses even what is not there
                     new.unlink()
+
+
+@contextmanager
+def _put_back(places: Sequence[Path]) -> Iterator[list[Path]]:
+    """Put back what stood at the places that the body names, if it does not come to its end."""
+    several = len(places) > 1  # one move is made or not
+    stood = [place for place in places if several and place.exists()]
+    kept = {place: place.with_name(f".{place.name}.{os.getpid()}.old") for place in stood}
+    moved: list[Path] = []
+    try:
+        for place, old in kept.items():
+            _keep(place, old)
+        yield moved
+    except BaseException:
+        for place in moved if several else ():
+            if place in kept:
+                kept[place].replace(place)
+            else:
+                place.unlink(missing_ok=True)
+        raise
+    finally:
+        for old in kept.values():
+            old.unlink(missing_ok=True)
+
+
+def _keep(place: Path, old: Path) -> None:
+    """Give a file a second name, or a copy where the file system has none."""
+    try:
+        old.hardlink_to(place)
+    except OSError:
+        shutil.copy2(place, old)
 
 
 def _place(path: Path) -> Path:

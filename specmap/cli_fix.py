@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from specmap import __version__, cli_options, pipeline
+from specmap import __version__, cli_options
 from specmap.cli_review import Screen, Shown
 from specmap.errors import SpecmapError
 from specmap.nearest import meant
@@ -96,14 +96,15 @@ def _shown(
 ) -> Shown:
     from specmap.codemap.remedy import Outcome
     from specmap.fix.patches import diff, patches
+    from specmap.fix.write import write_patches
     from specmap.report.fix_json import render_fix_json
     from specmap.report.fix_text import render_fix
 
     report, notes = fixed.report, [f"wrote {file}" for file in fixed.written]
     if patch_dir is not None:
-        for name, content in patches(report.applied, fixed.prefix, __version__, fixed.encodings):
-            pipeline.write_file(Path(patch_dir) / name, content)
-            notes.append(f"wrote {name}")
+        made = patches(report.applied, fixed.prefix, __version__, fixed.encodings)
+        write_patches(Path(patch_dir), dict(made))
+        notes += [f"wrote {name}" for name, _ in made]
     text = render_fix_json(report) if as_json else render_fix(report, screen.width)
     if show_diff:
         text = diff(report.before, report.after, fixed.prefix, fixed.encodings)

@@ -139,3 +139,32 @@ def test_a_read_only_file_system_is_one_line(
     monkeypatch.setattr(Path, "unlink", refused)
     with pytest.raises(OutputError, match="Read-only file system; name another place"):
         write(tmp_path / "a.txt", b"x")
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, PermissionError])
+@pytest.mark.parametrize("after", [0, 1])
+def test_files_that_were_moved_are_put_back_when_the_rest_cannot_be(
+    error: type[BaseException], after: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second move fails, before it is made or when it was just made; one file is new."""
+    places = [tmp_path / name for name in ("a", "b", "c")]
+    for place in places[1:]:
+        place.write_bytes(b"old")
+    moves: list[Path] = []
+    replace = Path.replace
+
+    def failing(self: Path, target: Path) -> Path:
+        moves.append(target)
+        if len(moves) == 2 and not after:
+            raise error(errno.EACCES, "no")
+        found = replace(self, target)
+        if len(moves) == 2:
+            raise error(errno.EACCES, "no")
+        return found
+
+    monkeypatch.setattr(Path, "replace", failing)
+    with pytest.raises((KeyboardInterrupt, OutputError)), replacing(places) as fresh:
+        for one in fresh:
+            one.write_bytes(b"new")
+    assert names(tmp_path) == ["b", "c"]
+    assert {place.read_bytes() for place in places[1:]} == {b"old"}

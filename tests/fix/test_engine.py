@@ -21,7 +21,7 @@ from specmap.fix.catalogue import CATALOGUE
 from specmap.fix.names import load_names
 from specmap.fix.patches import patches
 from specmap.fix.tree import Tree
-from specmap.fix.write import write_files
+from specmap.fix.write import write_files, write_patches
 from specmap.fixed import Request, check_writable, fix_resolved, fix_tree
 from specmap.scan.checkout import Checkout
 from tests.fix.forks import FAULTS, whole
@@ -217,6 +217,34 @@ def test_when_one_file_cannot_be_written_none_is(tmp_path: Path) -> None:
         write_files(tmp_path, {"a.py": "new\n", "gone/b.py": "new\n"})
     assert (tmp_path / "a.py").read_text("utf-8") == "old\n"
     assert os.listdir(tmp_path) == ["a.py"]  # noqa: PTH208
+
+
+def test_a_file_that_is_protected_or_belongs_elsewhere_is_not_written(tmp_path: Path) -> None:
+    root = tmp_path / "tree"
+    root.mkdir()
+    for place in (root / "a.py", root / "locked.py", tmp_path / "shared.py"):
+        place.write_text("old\n", "utf-8")
+    (root / "locked.py").chmod(0o444)
+    (root / "link.py").symlink_to(tmp_path / "shared.py")
+    (root / "inside.py").symlink_to("a.py")
+    for name, why in (("locked.py", "it is read-only"), ("link.py", "a link out of the tree")):
+        with pytest.raises(OutputError, match=why):
+            write_files(root, {"a.py": "new\n", name: "new\n"})
+    assert (root / "a.py").read_text("utf-8") == "old\n"
+    assert (tmp_path / "shared.py").read_text("utf-8") == "old\n"
+    write_files(root, {"inside.py": "new\n"})
+    assert (root / "a.py").read_text("utf-8") == "new\n"
+    assert (root / "inside.py").is_symlink()
+
+
+def test_patches_of_another_run_are_not_mixed_with_those_of_this_one(tmp_path: Path) -> None:
+    write_patches(tmp_path, {"0001-SPF101-a.patch": b"old", "0002-SPF105-b.patch": b"old"})
+    with pytest.raises(OutputError, match=r"0002-SPF105-b\.patch.*name an empty folder"):
+        write_patches(tmp_path, {"0001-SPF101-a.patch": b"new"})
+    assert {p.read_bytes() for p in tmp_path.iterdir()} == {b"old"}
+    both = {"0001-SPF101-a.patch": b"new", "0002-SPF105-b.patch": b"new"}
+    write_patches(tmp_path, both)
+    assert {p.read_bytes() for p in tmp_path.iterdir()} == {b"new"}
 
 
 def test_a_selector_about_nothing_is_an_error() -> None:
