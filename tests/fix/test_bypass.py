@@ -111,6 +111,47 @@ def test_a_helper_returns_what_it_returned(tmp_path: Path) -> None:
     assert after in run(folder).after[VERIFY]
 
 
+def planned(folder: Path, plan: str) -> Path:
+    """Both passes can be told that the metadata stands; the worker has planned it."""
+    call = (
+        f"        self._plan(batch)\n        logits, flag = {RUNNER_CALL}(batch, skip_plan=True)\n"
+    )
+    fork(folder, f"        self._plan(batch)\n{call}")
+    edit(
+        folder, MODEL_RUNNER,
+        ("timer=None, planned=False)", "skip_attn_backend_init=False)"),
+        ("timer=None) -> Model", "skip_attn_backend_init=False) -> Model"),
+    )  # fmt: skip
+    helper = (
+        f"    def _plan(self, batch):\n        runner = self.target_worker.model_runner\n{plan}\n"
+    )
+    edit(folder, VERIFY, ("    def verify(", f"{helper}    def verify("))
+    edit(folder, VERIFY, ("skip_plan=True", "skip_attn_backend_init=True"))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("plan", "given"),
+    [
+        ("        runner.attn_backend.init_forward_metadata(batch)\n", ""),
+        (
+            "        if runner.graph_runner and runner.graph_runner.can_run(batch):\n"
+            "            runner.graph_runner.replay_prepare(batch)\n",
+            ", skip_attn_backend_init=True",
+        ),
+    ],
+)
+def test_what_was_planned_for_the_eager_pass_is_planned_again(
+    plan: str, given: str, tmp_path: Path
+) -> None:
+    """A replay without a plan of its own would read what the last one left."""
+    report = run(planned(tmp_path / "fork", plan))
+    assert [a.rewrite.id for a in report.applied] == ["SPF105"]
+    assert f"self.target_worker.model_runner.forward(batch{given})" in " ".join(
+        report.after[VERIFY].replace("(\n            ", "(").replace("\n        )", ")").split()
+    )
+
+
 @pytest.mark.parametrize(
     ("call", "reason"),
     [

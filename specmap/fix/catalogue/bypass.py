@@ -146,9 +146,11 @@ def _routed(
     if whole and bound is not None and _read_as_result(tree, site.source, function, bound[0]):
         return _by_worker(tree, facts, site, arguments[0])
     planned = [n for n in tree.names.lists["planned"] if n in through.parameters]
-    given = {argument.partition("=")[0] for argument in arguments[1:]}
-    if planned and not given & set(planned) and _planned(tree, facts, site.holder):
-        arguments.append(f"{planned[0]}=True")
+    given = [a for a in arguments[1:] if a.partition("=")[0] in planned]
+    if planned and _planned(tree, facts, site.holder):
+        arguments += [] if given else [f"{planned[0]}=True"]
+    else:  # what was planned was the eager pass
+        arguments = [a for a in arguments if a not in given]
     return _same_shape(function, site, called, through, arguments)
 
 
@@ -301,5 +303,6 @@ REWRITE = Rewrite(
     safety=Safety.REVIEW,
     find=find,
     rules=("SPM105",),
+    allows=("SPM102",),
     page=__doc__ or "",
 )
