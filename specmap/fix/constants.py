@@ -14,6 +14,7 @@ from specmap.fix.tree import Tree
 _PROPERTIES = frozenset({"property", "cached_property"})
 _KEEPING = _PROPERTIES | {"staticmethod", "classmethod", "cache", "lru_cache"}
 _HOPS = 4
+_COPIES = frozenset({"replace", "_replace", "evolve"})
 
 
 @dataclass(frozen=True)
@@ -84,8 +85,31 @@ class Constants:
             holder, value = stores[0]
             made = value is not None and (holder == "__init__" or isinstance(value, ast.Constant))
             return Stored(value, f"{kind}.{holder}") if made and value is not None else None
-        inside = self._stores(rf"^ +{name}(: *[\w.\[\]| ]+)? *=[^=]")
-        return Stored(own, kind) if own is not None and (outside, inside) == (0, 1) else None
+        if own is None or outside or self._another(owner, name):
+            return None
+        return Stored(own, kind)
+
+    def _another(self, owner: ast.ClassDef, name: str) -> bool:
+        """Whether an object may have another value than the class: of a subclass, or given.
+
+        A decorator or a base may have made a constructor of the annotated fields.
+        """
+        fields = [_targets(s)[0] for s in owner.body if isinstance(s, ast.AnnAssign)]
+        built = any(d.name == "__init__" for d in definitions(owner.body))
+        made = name in fields and not built and (owner.decorator_list or owner.bases)
+        place = fields.index(name) if made and not owner.bases else 0
+        own = {id(node) for node in ast.walk(owner)}
+        for file in self._tree.files:
+            known = owner.name in (text := self._tree.text(file))
+            for node in ast.walk(self._module(file)) if known or f"{name}=" in text else ():
+                if isinstance(node, ast.ClassDef) and _inherits(node, owner.name):
+                    if any(_binds(n, name) for s in node.body for n in ast.walk(s)):
+                        return True
+                if made and isinstance(node, ast.Call):
+                    kinds = {owner.name, "cls"} if id(node) in own else {owner.name}
+                    if _gives(node, kinds, {name, None} if known else {name}, place):
+                        return True
+        return False
 
     def function(
         self, symbol: str, around: ast.FunctionDef | None, name: str
@@ -109,8 +133,7 @@ class Constants:
             text = self._tree.text(file)
             if f"def {name}(" in text and below.search(text):
                 for kind in definitions(self._module(file).body):
-                    bases = kind.bases if isinstance(kind, ast.ClassDef) else []
-                    inherits = any(ast.unparse(b).endswith(owner.name) for b in bases)
+                    inherits = isinstance(kind, ast.ClassDef) and _inherits(kind, owner.name)
                     if inherits and any(d.name == name for d in definitions(kind.body)):
                         return None
         return plain[0]
@@ -140,6 +163,22 @@ class Constants:
         """How often a store stands in the files of the tree."""
         found = re.compile(pattern, re.MULTILINE)
         return sum(len(found.findall(self._tree.text(file))) for file in self._tree.files)
+
+
+def _gives(call: ast.Call, kinds: set[str], names: set[str | None], place: int) -> bool:
+    """Whether a call gives a field of a class, or hands the class on."""
+    if any(isinstance(a, ast.Name) and a.id in kinds for a in call.args):
+        return True
+    called = ast.unparse(call.func).rpartition(".")[2]
+    if called not in kinds | _COPIES:
+        return False
+    plain = [a for a in call.args if not isinstance(a, ast.Starred)]
+    given = called in kinds and (len(plain) > place or plain != call.args)
+    return given or any(k.arg in names for k in call.keywords)
+
+
+def _inherits(node: ast.ClassDef, name: str) -> bool:
+    return any(ast.unparse(base).rpartition(".")[2] == name for base in node.bases)
 
 
 def _is_plain(function: ast.FunctionDef) -> bool:

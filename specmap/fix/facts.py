@@ -7,14 +7,14 @@ algorithm's, from the numbers of a batch with a fixed number of tokens, or from 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property, partial
 
 from specmap.codemap.condition import Atom
-from specmap.codemap.source import Span, file_of, symbol_id
 from specmap.fix import capture
-from specmap.fix.constants import Constants, is_property
+from specmap.fix.constants import is_property
+from specmap.fix.definitions import Definitions
 from specmap.fix.numbers import Numbers
 from specmap.fix.returned import returned
 from specmap.fix.scope import DEPTH, Scope, asked, deeper, definitions, is_none, is_self, parameters
@@ -30,22 +30,19 @@ def facts_of(tree: Tree) -> Facts:
     return found
 
 
-class Facts:
+class Facts(Definitions):
     """Evaluates tests for the verify batches of one tree; ``modes`` stands for other batches."""
 
     def __init__(self, tree: Tree, modes: tuple[str, ...] = ()) -> None:
-        self.tree = tree
+        super().__init__(tree)
         self._names = tree.names.scan
         self.modes = modes or self._names.modes["verify"]
         self._once = dict(tree.names.pairs("launch_facts"))
         self._facts = {**dict(tree.names.pairs("facts")), **self._once}
         self._numbers = Numbers(dict(tree.names.pairs("numbers")), self._value)
         self.says = frozenset(tree.names.lists["says"])
-        self._modules: dict[str, ast.Module] = {}
+        self._open, self._thorough = 0, False
         self._atoms: dict[Atom, bool | None] = {}
-        kept = tree.kept.get("constants")
-        self._constants = kept if isinstance(kept, Constants) else Constants(tree, self._module)
-        tree.kept["constants"] = self._constants
 
     @cached_property
     def mode_methods(self) -> Mapping[str, frozenset[str]]:
@@ -70,32 +67,6 @@ class Facts:
             return f"{file}::{name.name}"
         return ""
 
-    def scope(self, symbol: str) -> Scope:
-        """Return the scope of a function."""
-        owner, function = None, None
-        body: Sequence[ast.stmt] = self._module(file_of(symbol)).body
-        for name in symbol.rpartition("::")[2].split("."):
-            found = next((d for d in definitions(body) if d.name == name), None)
-            if isinstance(found, ast.ClassDef):
-                owner = found
-            elif isinstance(found, ast.FunctionDef):
-                function = found
-            else:
-                return Scope(symbol)
-            body = found.body
-        return Scope(symbol, function, owner)
-
-    def scope_at(self, span: Span | None) -> Scope:
-        """Return the scope of the innermost method or function around a place."""
-        for outer in definitions(self._module(span.file).body) if span is not None else ():
-            inner = definitions(outer.body) if isinstance(outer, ast.ClassDef) else ()
-            for found in (*inner, outer):
-                end = found.end_lineno or found.lineno
-                if span is not None and found.lineno <= span.line <= end:
-                    name = found.name if found is outer else f"{outer.name}.{found.name}"
-                    return self.scope(symbol_id(span.file, name))
-        return Scope()
-
     def truth(self, test: str | ast.expr, scope: Scope | None = None) -> bool | None:
         """Return whether a test holds for every verify batch, for none, or ``None``."""
         try:
@@ -115,6 +86,16 @@ class Facts:
         node = ast.parse(test, mode="eval").body
         return False in (self._truth(node, scope), self._truth(asked(node), scope))
 
+    def whole(self, test: str, scope: Scope) -> bool:
+        """Tell whether all that a test asks on the way to its truth is known.
+
+        What is not known is a test of its own, which would go with the rest.
+        """
+        self._open, self._thorough = 0, True
+        truth = self.truth(test, scope)
+        self._thorough = False
+        return truth is not None and not self._open
+
     def keeps_prefill_out(self, test: str, scope: Scope) -> bool:
         """Tell whether a test is false for prefill too, but asks for a mode, or lets decode in."""
         prefill, decode = (Facts(self.tree, self._names.modes[k]) for k in ("prefill", "decode"))
@@ -125,6 +106,11 @@ class Facts:
         )
 
     def _truth(self, node: ast.expr, scope: Scope) -> bool | None:
+        found = self._evaluated(node, scope)
+        self._open += found is None
+        return found
+
+    def _evaluated(self, node: ast.expr, scope: Scope) -> bool | None:
         if scope.depth > DEPTH:
             return None
         about = (
@@ -144,8 +130,9 @@ class Facts:
             return self._joined(node, scope)
         if isinstance(node, ast.IfExp):
             test = self._truth(node.test, scope)
-            arms = [self._truth(arm, scope) for arm in (node.body, node.orelse)]
-            return arms[0] if test or arms[0] == arms[1] else arms[1] if test is False else None
+            arms = [node.body] * (test is not False) + [node.orelse] * (not test)
+            found = {self._truth(arm, scope) for arm in arms}
+            return found.pop() if len(found) == 1 else None
         if isinstance(node, ast.Compare):
             return self._compared(node, scope)
         if isinstance(node, ast.Call):
@@ -154,7 +141,14 @@ class Facts:
 
     def _joined(self, node: ast.BoolOp, scope: Scope) -> bool | None:
         absorbing = isinstance(node.op, ast.Or)
-        results = [self._truth(value, scope) for value in node.values]
+        results: list[bool | None] = []
+        nothing: list[str] = []
+        for value in node.values:
+            read = any(name in ast.unparse(value) for name in nothing)
+            truth = self._evaluated(value, scope) if read else self._truth(value, scope)
+            if truth is False and isinstance(value, ast.Compare) and is_none(value.comparators[0]):
+                nothing.append(ast.unparse(value.left))
+            results.append(truth)
         if absorbing in results:
             return absorbing
         return None if None in results else not absorbing
@@ -171,15 +165,18 @@ class Facts:
         return None if held is None else self._truth(*held)
 
     def _value(self, node: ast.expr, scope: Scope) -> tuple[ast.expr, Scope] | None:
-        """What a name, or an attribute of ``self``, holds for good, and where that stands."""
+        """What a name, an attribute of ``self`` or a call gives for good, and where that stands."""
         stored = None
+        if isinstance(node, ast.Call):
+            values, inside = self._returned(node.func, node, scope)
+            return (values[0], inside) if values and len(values) == 1 else None
         if isinstance(node, ast.Name):
             value = scope.binding(node.id)
             if value is not None:
                 return value, deeper(scope)
-            stored = self._constants.of_module(scope.symbol, scope.function, node.id)
+            stored = self.constants.of_module(scope.symbol, scope.function, node.id)
         elif isinstance(node, ast.Attribute) and is_self(node.value) and scope.owner is not None:
-            stored = self._constants.of_object(scope.symbol, scope.owner, node.attr)
+            stored = self.constants.of_object(scope.symbol, scope.owner, node.attr)
         if stored is None:
             return None
         return stored.value, replace(self.scope(stored.symbol), made=True, depth=scope.depth + 1)
@@ -229,7 +226,7 @@ class Facts:
             own = self.modes_of(left, scope)
         if own is None or self._mode_name(left):
             return None
-        items = right.elts if isinstance(right, ast.Tuple | ast.List | ast.Set) else [right]
+        items = self._elements(right, scope)
         named = {self._mode_name(item) for item in items}
         if None not in named:
             return bool(named & own)
@@ -241,6 +238,17 @@ class Facts:
             if right.attr in known and not hidden and not (modes or set()) & own:
                 return False
         return None
+
+    def _elements(self, node: ast.expr, scope: Scope) -> list[ast.expr]:
+        """The elements of a collection as it is written, or the node; a name holds for good."""
+        held = self._value(node, scope) if isinstance(node, ast.Name) else None
+        value = held[0] if held is not None else node
+        frozen = isinstance(value, ast.Call) and ast.unparse(value.func) in ("frozenset", "tuple")
+        if isinstance(value, ast.Call) and frozen and len(value.args) == 1:
+            value = value.args[0]
+        elif held is not None and not isinstance(value, ast.Tuple):
+            return [node]  # a list or a set may have changed since
+        return value.elts if isinstance(value, ast.Tuple | ast.List | ast.Set) else [node]
 
     def captures_verify(self, runner: str) -> bool:
         """Tell whether a runner's class captures a mode of verify."""
@@ -333,6 +341,14 @@ class Facts:
         """The truth of a call, where all that the function can return agrees."""
         values, inside = self._returned(function, call, scope)
         found = {self._truth(value, inside) for value in values or ()}
+        if self._thorough and inside.function is not None:
+            if any(isinstance(value, ast.Constant) for value in values or ()):
+                # A test that left with it may be what is dead; then what stands behind counts.
+                behind = returned(
+                    inside.function.body, lambda test: self._truth(test, inside) and None
+                )
+                for value in behind or ():
+                    self._truth(value, inside)
         return found.pop() if len(found) == 1 else None
 
     def _returned(
@@ -356,24 +372,9 @@ class Facts:
         names = parameters(method, owner is not None)
         given = [*zip(names, call.args, strict=False)]
         given += [(k.arg, k.value) for k in call.keywords if k.arg]
-        known = tuple((n, self._truth(v, deeper(scope))) for n, v in given)
+        known = tuple((n, self._evaluated(v, deeper(scope))) for n, v in given)
         modes = tuple((n, m) for n, v in given if (m := self.modes_of(v, deeper(scope))))
         return Scope(symbol, method, owner, known, scope.depth + 1, modes, scope.made)
-
-    def meant(
-        self, function: ast.expr, scope: Scope
-    ) -> tuple[str, ast.FunctionDef, ast.ClassDef | None] | None:
-        """Return the function that is called: a method of the same class, or one of a module."""
-        if isinstance(function, ast.Name) and scope.symbol:
-            found = self._constants.function(scope.symbol, scope.function, function.id)
-            return None if found is None else (*found, None)
-        owner = scope.owner
-        if owner is None or not isinstance(function, ast.Attribute) or not is_self(function.value):
-            return None
-        method = self._constants.method(owner, function.attr)
-        if method is None:
-            return None
-        return f"{scope.symbol.rpartition('.')[0]}.{function.attr}", method, owner
 
     def _enum(self, names: frozenset[str]) -> Mapping[str, frozenset[str]]:
         found = next((enum for _, enum in self._enums(names)), None)
@@ -382,14 +383,6 @@ class Facts:
     def _enums(self, names: frozenset[str]) -> Iterator[tuple[str, ast.ClassDef]]:
         for file in self.tree.files:
             if any(f"class {name}(" in self.tree.text(file) for name in names):
-                for found in definitions(self._module(file).body):
+                for found in definitions(self.module(file).body):
                     if isinstance(found, ast.ClassDef) and found.name in names:
                         yield file, found
-
-    def _module(self, file: str) -> ast.Module:
-        if file not in self._modules:
-            try:
-                self._modules[file] = ast.parse(self.tree.text(file))
-            except (SyntaxError, ValueError):
-                self._modules[file] = ast.Module([], [])
-        return self._modules[file]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -10,10 +12,10 @@ import libcst as cst
 
 from specmap.codemap.condition import Condition, atoms_of, evaluate
 from specmap.codemap.graph import Attribute, Phase, Worker
-from specmap.codemap.source import qualname_of
+from specmap.codemap.source import file_of, qualname_of
 from specmap.codemap.verdict import PhaseName, SinkKind
 from specmap.fix.facts import Facts
-from specmap.fix.tree import Tree, assigned, mentions, statements, walk
+from specmap.fix.tree import Source, Tree, assigned, mentions, statements, walk
 
 
 class Part(StrEnum):
@@ -29,13 +31,15 @@ class Part(StrEnum):
 class Place:
     """A function that takes part in the decision about verify.
 
-    ``runner`` is a class id, ``attributes`` are the names of those that hold the runner.
+    ``runner`` is a class id, ``attributes`` are the names of those that hold the runner,
+    ``lines`` are those on which the function calls it, by the map.
     """
 
     symbol: str
     part: Part
     runner: str
     attributes: tuple[str, ...] = ()
+    lines: tuple[int, ...] = ()
 
 
 def lost(tree: Tree, facts: Facts) -> list[tuple[Worker, Phase]]:
@@ -95,8 +99,8 @@ def runners(tree: Tree, facts: Facts) -> list[str]:
 
 
 def runner_attributes(tree: Tree, facts: Facts) -> list[str]:
-    """Return the names of the attributes that hold such a runner."""
-    wanted = set(runners(tree, facts))
+    """Return the names of the attributes that hold such a runner, or what stands around it."""
+    wanted = {kind for runner in runners(tree, facts) for kind in _around(tree, runner)}
     return sorted(
         {
             qualname_of(attribute.name).rpartition(".")[2]
@@ -104,6 +108,18 @@ def runner_attributes(tree: Tree, facts: Facts) -> list[str]:
             if any(kind in wanted for a in attribute.assignments for kind in a.types)
         }
     )
+
+
+def _around(tree: Tree, runner: str) -> set[str]:
+    """A runner's class, and those between the model runner and it on the way of verify."""
+    found = {runner}
+    for _, phase in verifying(tree):
+        for arm in phase.arms:
+            owners = [h.rpartition(".")[0] for h, _ in arm.chain if "." in qualname_of(h)]
+            outside = [qualname_of(o) in tree.names.scan.model_runner for o in owners]
+            if owners and owners[-1] == runner and True in outside:
+                found.update(owners[len(outside) - outside[::-1].index(True) :])
+    return found
 
 
 def _runner_attributes(tree: Tree) -> list[Attribute]:
@@ -130,32 +146,88 @@ def places(tree: Tree, facts: Facts) -> list[Place]:
                     found.setdefault(holder, Place(holder, Part.CAPTURE, runner))
         for symbol in _routes(tree, facts):
             held = tuple(runner_attributes(tree, facts))
-            found.setdefault(symbol, Place(symbol, Part.ROUTE, runner, held))
-    for place in list(found.values()):
-        for symbol in _asked(tree, place):
-            found.setdefault(symbol, Place(symbol, Part.RUNNER, place.runner))
-            if found[symbol].part is Part.ROUTE:
-                found[symbol] = replace(found[symbol], part=Part.RUNNER)
+            lines = tuple(_lines(tree, symbol, _around(tree, runner)))
+            found.setdefault(symbol, Place(symbol, Part.ROUTE, runner, held, lines))
+    _descend(tree, facts, found)
     tree.kept["places"] = sorted(found.values(), key=lambda place: place.symbol)
     return places(tree, facts)
 
 
-def _asked(tree: Tree, place: Place) -> Iterator[str]:
-    """The methods of the same class that only a decision asks, at one place of the tree."""
-    function = tree.function(place.symbol)
+def _descend(tree: Tree, facts: Facts, found: dict[str, Place]) -> None:
+    """Add the functions that only decisions ask, until there are no more."""
+    asked: dict[str, set[tuple[str, int]]] = {}
+    calls: dict[str, set[tuple[str, int]]] = {}
+    waiting = list(found.values())
+    while waiting:
+        place = waiting.pop()
+        for symbol, line in _asks(tree, facts, place):
+            asked.setdefault(symbol, set()).add((file_of(place.symbol), line))
+        for symbol in asked:
+            known = found.get(symbol)
+            if known is not None and known.part is not Part.ROUTE:
+                continue
+            if symbol not in calls:
+                calls[symbol] = _calls(tree, symbol)
+            if calls[symbol] <= asked[symbol]:
+                found[symbol] = replace(known or place, symbol=symbol, part=Part.RUNNER)
+                waiting.append(found[symbol])
+
+
+def _asks(tree: Tree, facts: Facts, place: Place) -> Iterator[tuple[str, int]]:
+    """The functions of the tree that a decision asks, and the lines where it does."""
+    function, source = tree.function(place.symbol), tree.source_of(place.symbol)
     if function is None or place.part is Part.CAPTURE:
         return
-    for value in decision(function, place)[1]:
+    values = decision(tree, place)[1]
+    if place.part is Part.RUNNER:
+        values += [n.test for n in walk(function.body) if isinstance(n, cst.If)]
+    else:
+        values += _receivers(source, function, place)
+    for value in values:
         for call in walk(value):
-            if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute):
-                continue
-            receiver, name = call.func.value, call.func.attr.value
-            symbol = f"{place.symbol.rpartition('.')[0]}.{name}"
-            own = isinstance(receiver, cst.Name) and receiver.value == "self"
-            if own and tree.function(symbol) is not None:
-                calls = sum(tree.text(file).count(f".{name}(") for file in tree.files)
-                if calls == 1:
-                    yield symbol
+            if isinstance(call, cst.Call):
+                asked = ast.parse(source.flat(call.func), mode="eval").body
+                meant = facts.meant(asked, facts.scope(place.symbol))
+                if meant is not None:
+                    yield meant[0], source.lines(call)[0]
+
+
+def _receivers(source: Source, function: cst.FunctionDef, place: Place) -> list[cst.BaseExpression]:
+    """What a function calls the runner on, where it asks for it: ``self.runner_for(batch)``."""
+    return [
+        n.func.value
+        for n in walk(function.body)
+        if isinstance(n, cst.Call)
+        and isinstance(n.func, cst.Attribute)
+        and source.lines(n)[0] in place.lines
+    ]
+
+
+def _calls(tree: Tree, symbol: str) -> set[tuple[str, int]]:
+    """Where a function is called: by the map, and where its name is and the map does not know."""
+    name = qualname_of(symbol).rpartition(".")[2]
+    others: set[tuple[str, int]] = set()
+    found: set[tuple[str, int]] = set()
+    for edge in tree.codemap.edges:
+        if symbol in edge.callees:
+            found.add((edge.span.file, edge.span.line))
+        elif edge.callees and edge.text.rpartition(".")[2] == name:
+            others.add((edge.span.file, edge.span.line))
+    word = re.compile(rf"(?<!def )\b{name}\(")
+    for file in tree.files:
+        text = tree.text(file)
+        for call in word.finditer(text) if name in text else ():
+            found.add((file, text.count("\n", 0, call.start()) + 1))
+    return found - others
+
+
+def _lines(tree: Tree, symbol: str, kinds: set[str]) -> list[int]:
+    """The lines on which a function calls a method of some classes, by the map."""
+    return sorted(
+        edge.span.line
+        for edge in tree.codemap.edges
+        if edge.caller == symbol and kinds & {c.rpartition(".")[0] for c in edge.callees}
+    )
 
 
 def _routes(tree: Tree, facts: Facts) -> list[str]:
@@ -165,9 +237,12 @@ def _routes(tree: Tree, facts: Facts) -> list[str]:
     asking = {d.holder for d in tree.codemap.decisions if d.kind == "route"}
     asking |= {flag.holder for flag in tree.codemap.flags if flag.decides}
     found = []
+    kinds = {kind for runner in runners(tree, facts) for kind in _around(tree, runner)}
+    replaying = {s for s in on_way if s.rpartition(".")[0] not in kinds and _lines(tree, s, kinds)}
     for symbol in sorted(on_way | asking):
         function = tree.function(symbol)
-        if function is not None and calls_one_of(function, attributes):
+        called = symbol in replaying or (function and calls_one_of(function, attributes))
+        if function is not None and called:
             found.append(symbol)
     return found
 
@@ -183,8 +258,11 @@ def calls_one_of(node: cst.CSTNode, attributes: Sequence[str]) -> bool:
     )
 
 
-def decision(function: cst.FunctionDef, place: Place) -> tuple[set[str], list[cst.BaseExpression]]:
+def decision(tree: Tree, place: Place) -> tuple[set[str], list[cst.BaseExpression]]:
     """Return the names that a decision is made of, and the expressions that decide."""
+    function, source = tree.function(place.symbol), tree.source_of(place.symbol)
+    if function is None:
+        return set(), []
     bound = [b for s in statements(function) if (b := assigned(s)) is not None]
     values: list[cst.BaseExpression] = []
     if place.part is Part.RUNNER:
@@ -192,7 +270,7 @@ def decision(function: cst.FunctionDef, place: Place) -> tuple[set[str], list[cs
         values = [r.value for r in lasts if isinstance(r, cst.Return) and r.value is not None]
     elif place.part is Part.ROUTE:
         ifs = [n for n in walk(function.body) if isinstance(n, cst.If)]
-        values = [n.test for n in ifs if calls_one_of(n.body, place.attributes)]
+        values = [n.test for n in ifs if _replays(source, n.body, place)]
     names: set[str] = set()
     waiting = list(values)
     while waiting:
@@ -204,6 +282,13 @@ def decision(function: cst.FunctionDef, place: Place) -> tuple[set[str], list[cs
                 values += made_of
                 waiting += made_of
     return names, values
+
+
+def _replays(source: Source, node: cst.CSTNode, place: Place) -> bool:
+    """Whether a method of the runner is called below, by the map or by the runner's name."""
+    calls = (n for n in walk(node) if isinstance(n, cst.Call))
+    known = any(source.lines(call)[0] in place.lines for call in calls) if place.lines else False
+    return known or calls_one_of(node, place.attributes)
 
 
 def bypassing(phase: Phase, tree: Tree, facts: Facts) -> bool:

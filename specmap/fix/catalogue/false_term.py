@@ -83,7 +83,7 @@ def _cuts(
     source: Source, function: cst.FunctionDef, scope: Scope, facts: Facts, place: Place
 ) -> Iterator[_Cut]:
     """Yield the terms that exclude verify, and the tests that leave early for it."""
-    names, values = decision(function, place)
+    names, values = decision(facts.tree, place)
     alone = not _prefill_is_out(facts, place)
     for value in values:
         yield from _terms(source, function, value, scope, facts, alone)
@@ -103,18 +103,40 @@ def _terms(
     ``alone`` says that nothing before this decision keeps prefill away from the graph.
     """
     chain = operands(unwrapped(value), cst.And)
-    dead = [i for i, o in enumerate(chain) if facts.truth(source.flat(o), scope) is False]
+    dead = [i for i, o in enumerate(chain) if _settled(source, o, scope, facts) is False]
     if alone:
         # A test that also keeps prefill away from the graph has to stay, in a wider form.
         dead = [i for i in dead if not facts.keeps_prefill_out(source.flat(chain[i]), scope)]
     dead = [i for i in dead if not _guards(chain[i], chain[i + 1 :], source)]
-    if len(chain) < 2 or len(dead) == len(chain):
+    if len(chain) == len(dead) == 1 and _others_decide(source, function, value, scope, facts):
+        yield _Cut(value, source.flat(value), (source.replace(value, "True"),))
+    if len(dead) == len(chain):
         return
     for index in dead:
         operand = chain[index]
         along = _binding(source, function, operand)
         changes = (without(source, chain, index), *along)
         yield _Cut(operand, source.flat(operand), changes)
+
+
+def _others_decide(
+    source: Source, function: cst.FunctionDef, value: cst.BaseExpression, scope: Scope, facts: Facts
+) -> bool:
+    """Whether a function that ends with a value says no before it, for what is not known."""
+    last = function.body.body[-1]
+    end = last.body[-1] if isinstance(last, cst.SimpleStatementLine) else None
+    if not isinstance(end, cst.Return) or end.value is not value:
+        return False
+    return any(
+        isinstance(s, cst.If) and facts.truth(source.flat(s.test), scope) is None
+        for s in function.body.body
+    )
+
+
+def _settled(source: Source, term: cst.BaseExpression, scope: Scope, facts: Facts) -> bool | None:
+    """The truth of a term for verify, where no test of another kind would go with it."""
+    text = source.flat(term)
+    return facts.truth(text, scope) if facts.whole(text, scope) else None
 
 
 def _prefill_is_out(facts: Facts, place: Place) -> bool:
@@ -137,9 +159,8 @@ def _prefill_is_out(facts: Facts, place: Place) -> bool:
 
 def _sorts_out(tree: Tree, facts: Facts, prefill: Facts, route: Place) -> bool:
     """Whether a term of a decision is false for prefill and not for verify."""
-    function, source = tree.function(route.symbol), tree.source_of(route.symbol)
-    scope = facts.scope(route.symbol)
-    values = decision(function, route)[1] if function is not None else []
+    source, scope = tree.source_of(route.symbol), facts.scope(route.symbol)
+    values = decision(tree, route)[1]
     terms = [source.flat(o) for v in values for o in operands(unwrapped(v), cst.And)]
     return any(
         prefill.truth(t, scope) is False and facts.truth(t, scope) is not False for t in terms
@@ -188,7 +209,7 @@ def _leaves(node: cst.If, place: Place, names: set[str], facts: Facts, source: S
     if not isinstance(end, cst.Return) or len(last.body) != 1:
         return False
     value = "None" if end.value is None else source.flat(end.value)
-    return {Part.RUNNER: "False", Part.CAPTURE: "None"}.get(place.part) == value
+    return value in {Part.RUNNER: ("False", "None"), Part.CAPTURE: ("None",)}.get(place.part, ())
 
 
 def _detours(
@@ -242,7 +263,7 @@ def _only_says(body: list[cst.BaseStatement], source: Source, facts: Facts) -> b
 def _early(source: Source, node: cst.If, scope: Scope, facts: Facts) -> Iterator[_Cut]:
     """Yield a test that holds for verify and gives the graph up, or its part that does."""
     chain = operands(unwrapped(node.test), cst.Or)
-    true = [i for i, o in enumerate(chain) if facts.truth(source.flat(o), scope) is True]
+    true = [i for i, o in enumerate(chain) if _settled(source, o, scope, facts) is True]
     if len(true) == len(chain) and node.orelse is None:
         text = f"if {source.flat(node.test)}"
         yield _Cut(node, text, (source.drop(node),), "holds")

@@ -42,10 +42,9 @@ def find(tree: Tree) -> Iterator[Proposal]:
     workers = tuple(w.id for w, p in wanting if p.static_shape and p.static_shape.fixed)
     seen: set[str] = set()
     for place in places(tree, facts) if workers else ():
-        function = tree.function(place.symbol)
-        if function is None or place.part is Part.CAPTURE:
+        if place.part is Part.CAPTURE:
             continue
-        for node in _excluding(tree, facts, place, function):
+        for node in _excluding(tree, facts, place):
             method = _mode_method(tree, facts, node)
             if method and method not in seen:
                 seen.add(method)
@@ -57,12 +56,10 @@ def find(tree: Tree) -> Iterator[Proposal]:
                         yield proposal
 
 
-def _excluding(
-    tree: Tree, facts: Facts, place: Place, function: cst.FunctionDef
-) -> Iterator[cst.CSTNode]:
+def _excluding(tree: Tree, facts: Facts, place: Place) -> Iterator[cst.CSTNode]:
     """Yield what the terms of a decision are made of that are false for verify."""
     source, scope = tree.source_of(place.symbol), facts.scope(place.symbol)
-    for value in decision(function, place)[1]:
+    for value in decision(tree, place)[1]:
         for term in operands(unwrapped(value), cst.And):
             if facts.excludes(source.flat(term), scope):
                 yield from walk(term)
@@ -118,8 +115,7 @@ def _mapped(
     asked = sum(
         len(word.findall(tree.source_of(p.symbol).code(value)))
         for p in places(tree, facts)
-        if (f := tree.function(p.symbol)) is not None
-        for value in decision(f, p)[1]
+        for value in decision(tree, p)[1]
     )
     arms = [n for n in walk(function.body) if isinstance(n, cst.If)] if function else []
     inside = facts.inside(node, scope)
