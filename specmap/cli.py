@@ -50,7 +50,9 @@ def main() -> NoReturn:
     except click.exceptions.Abort:
         code = _fail("interrupted", _INTERRUPTED)
     except click.ClickException as error:
-        code = _fail(f"{error.format_message()} (see specmap --help)")
+        context = getattr(error, "ctx", None)
+        verb = context.command_path if context is not None else "specmap"
+        code = _fail(f"{error.format_message()} (see {verb} --help)")
     except SpecmapError as error:
         code = _fail(str(error))
     except Exception as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import functools
 import sys
 from collections.abc import Callable
@@ -32,8 +33,18 @@ _OPTIONS = (
     click.option("--env", multiple=True, metavar="K=V", help="A variable of the server."),
     click.option("--model-config", metavar="PATH", help="The model's config.json, or its folder."),
     click.option("--draft-config", metavar="PATH", help="The same of the draft model."),
-    click.option("--gpu-memory", type=float, metavar="GB", help="Memory of one GPU: 80, 141."),
-    click.option("--sm", type=int, metavar="N", help="Compute capability: 90 is Hopper."),
+    click.option(
+        "--gpu-memory",
+        type=cli_options.Written("GB"),
+        metavar="GB",
+        help="Memory of one GPU: 80, 141.",
+    ),
+    click.option(
+        "--sm",
+        type=cli_options.Written(whole=True),
+        metavar="N",
+        help="Compute capability: 90 (or 9.0) is Hopper.",
+    ),
     click.option("--tp", type=int, metavar="N", help="Tensor-parallel size."),
     click.option(
         "--batch",
@@ -118,18 +129,18 @@ def _launch(given: dict[str, Any], own: str | None = None) -> Launch | None:
         concurrency=given["concurrency"],
         expect=",".join(given["expect"]),
         folder=Path(file).parent if file and file != "-" else Path(),
+        source=f"--args-file {file!r}" if file is not None else "",
     )
 
 
 def _read(file: str) -> str:
+    """Return the text of a file; a byte that is no text, as in a long log, does not refuse it."""
     try:
-        if file == "-":
-            return sys.stdin.read()
-        return Path(file).read_text("utf-8")
-    except UnicodeDecodeError:
-        raise SpecmapError(f"--args-file {file!r} is not UTF-8 text") from None
+        content = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
     except OSError as error:
         raise SpecmapError(f"--args-file {file!r}: {error.strerror or error}") from None
+    wide = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    return content.decode("utf-16" if wide else "utf-8", "replace")
 
 
 def _pairs(texts: tuple[str, ...]) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,11 @@ from specmap import pipeline
 
 # What a hook, an action or an alias sets and its user sets anew: there the last one counts.
 ANEW = frozenset({"--base", "--format", "--output", "--output-format"})
+
+# Which of several values to give.
+_OF_SEVERAL = {
+    "--args-file": ". Of a command and its server's log give the log: it is what the server took"
+}
 
 
 class Verb(click.Command):
@@ -28,8 +34,9 @@ class Verb(click.Command):
             _, _, given = self.make_parser(ctx).parse_args(args=list(args))
             for option, times in Counter(given).items():
                 if times > 1 and isinstance(option, click.Option) and not _repeats(option):
+                    more = _OF_SEVERAL.get(option.opts[0], "")
                     raise click.UsageError(
-                        f"{option.opts[0]} is given more than once; it has one value"
+                        f"{option.opts[0]} is given more than once; it has one value{more}"
                     )
         return super().parse_args(ctx, args)
 
@@ -61,6 +68,29 @@ class PositiveNumber(click.FloatRange):
         if not math.isfinite(number):
             self.fail(f"{value} is no finite number", param, ctx)
         return number
+
+
+class Written(click.FloatRange):
+    """A number as people write it: ``141GB`` as 141; where ``whole``, ``9.0`` as 90."""
+
+    def __init__(self, unit: str = "", whole: bool = False) -> None:
+        super().__init__()
+        self.name = "integer" if whole else "float"
+        self._unit = unit
+        self._whole = whole
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Read the number; a whole one is an int."""
+        text = str(value).strip()
+        if self._unit and text.upper().endswith(self._unit):
+            text = text[: -len(self._unit)].rstrip()
+        if not self._whole:
+            return float(super().convert(text, param, ctx))
+        if not re.fullmatch(r"[+-]?\d+|\d{1,2}\.\d", text):
+            self.fail(f"{value!r} is not a valid integer.", param, ctx)
+        return int(text.replace(".", ""))
 
 
 def _repeats(option: click.Option) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
@@ -11,17 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from specmap.codemap.graph import CodeMap
-from specmap.codemap.outcome import CYCLE, Assumption, Outcome
+from specmap.codemap.outcome import CYCLE, Assumption, LoggedBatch, Outcome
 from specmap.codemap.verdict import PhaseName, Verdict
 from specmap.errors import SpecmapError
+from specmap.launchtext import command_of, given_of, inputs_of, model_config
 from specmap.pipeline import Progress, resolved, scan_resolved
+from specmap.witness import largest_logged, with_log
 
 if TYPE_CHECKING:
-    from specmap.scan.launch.arguments import Declarations
-    from specmap.scan.launch.argv import Given
     from specmap.scan.launch.evaluator import Evaluator
     from specmap.scan.launch.library import Library
-    from specmap.scan.launch.servers import Command
     from specmap.scan.launch.tables import Inputs
     from specmap.scan.vocabulary import Vocabulary
     from specmap.verdicts.outcome import Question
@@ -30,7 +28,6 @@ if TYPE_CHECKING:
 
 # Memory of the smallest and the largest GPU, in MiB: what both capture, every one captures.
 _SMALLEST_MIB, _LARGEST_MIB = 8 * 1024, 288 * 1024
-_MIB_OF_GB = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +40,7 @@ class Launch:
     the card, ``sm`` the compute capability times ten. ``batch`` and ``expect`` are as on the
     command line (``bs=4``, ``verify=GRAPH``); ``folder`` is where named files are looked for.
     ``logged``: the text shows settings that SGLang has derived in part, as a run's header does.
+    ``source`` is what errors call the text.
 
     Raises:
         SpecmapError: a value is of another type, or a number is not above 0 and finite.
@@ -61,6 +59,7 @@ class Launch:
     expect: str = ""
     folder: str | Path = Path()
     logged: bool = False
+    source: str = ""
 
     def __post_init__(self) -> None:
         """Check what the options of the command line and a script state alike."""
@@ -82,6 +81,7 @@ _TEXT, _WHOLE = (str, "a text"), (int, "a whole number")
 _PLACE = ((str, Path), "a path")
 _STATED: Mapping[str, tuple[type | tuple[type, ...], str]] = {
     "text": _TEXT,
+    "source": _TEXT,
     "server": _WHOLE,
     "env": (Mapping, "a mapping of names to texts"),
     "model_config": _PLACE,
@@ -103,7 +103,8 @@ class Prepared:
 
     Where a model is not given, ``models`` says what is assumed of it: ``evaluator`` and
     ``inputs`` then hold that too, and ``sure`` does not. ``stated`` is what the launch itself
-    gives; of a ``logged`` one the others lack what SGLang derives again.
+    gives; of a ``logged`` one the others lack what SGLang derives again. ``batches`` are the decode
+    batches of a log, and ``named`` the batch size that the caller asks about.
     """
 
     codemap: CodeMap
@@ -116,9 +117,14 @@ class Prepared:
     stated: Inputs
     models: tuple[Assumption, ...] = ()
     logged: bool = False
+    batches: tuple[LoggedBatch, ...] = ()
+    named: int | None = None
 
     def judged(self) -> Outcome:
-        """Return the outcome, with what rests on assumed models marked."""
+        """Return the outcome, with what rests on assumed models marked, beside the log."""
+        return with_log(self._judged(), self.codemap, self.batches, self.named)
+
+    def _judged(self) -> Outcome:
         from specmap.verdicts.assuming import doubted, marked
         from specmap.verdicts.outcome import judge
 
@@ -218,15 +224,14 @@ def check(vocabulary: Vocabulary, launch: Launch) -> None:
     Raises:
         SpecmapError: see :func:`judge_launch`.
     """
-    from specmap.scan.launch.command import choose, read
     from specmap.verdicts.truths import read_batch
     from specmap.verdicts.words import load_words
 
-    choose(read(launch.text, vocabulary.arguments, launch.env), launch.server)
+    command_of(vocabulary, launch)
     read_batch(launch.batch, load_words())
     read_expectations(launch.expect)
-    _config(launch.model_config)
-    _config(launch.draft_config)
+    model_config(launch.model_config)
+    model_config(launch.draft_config)
 
 
 def ready(codemap: CodeMap, library: Library, vocabulary: Vocabulary, launch: Launch) -> Prepared:
@@ -249,8 +254,8 @@ def ready(codemap: CodeMap, library: Library, vocabulary: Vocabulary, launch: La
     batch = read_batch(launch.batch, words)
     expected = read_expectations(launch.expect)
     declarations = read_declared(library.root, vocabulary)
-    command, given = _given(declarations, codemap.release, vocabulary, launch)
-    stated = _inputs(declarations, command, given, launch, words, codemap.platform)
+    command, given = given_of(declarations, codemap.release, vocabulary, launch)
+    stated = inputs_of(declarations, command, given, launch, words, codemap.platform)
 
     def fresh(changed: Inputs) -> Evaluator:
         return Evaluator(library.root, vocabulary, changed, library)
@@ -263,100 +268,24 @@ def ready(codemap: CodeMap, library: Library, vocabulary: Vocabulary, launch: La
     models = assumed_models(own, inputs, words)
     evaluator = fresh(inputs)
     sure = fresh(own) if models else evaluator
+    asked, told = largest_logged(batch, launch.concurrency, command.batches)
+    asked = at_load(asked, launch.concurrency, evaluator)
     question = Question(
         command=command.argv,
-        batch=at_load(batch, launch.concurrency, evaluator),
+        batch=asked,
         concurrency=launch.concurrency,
         expected=expected,
         least=least_captured(evaluator, inputs, fresh),
-        notes=(*given.notes, *unread(library.root, vocabulary.package, command.env).values()),
+        notes=(
+            *told,
+            *given.notes,
+            *unread(library.root, vocabulary.package, command.env).values(),
+        ),
     )
     return Prepared(
-        codemap, evaluator, words, question, inputs, fresh, sure, stated, models, logged
-    )
-
-
-def _given(
-    declarations: Declarations, release: str | None, vocabulary: Vocabulary, launch: Launch
-) -> tuple[Command, Given]:
-    from specmap.scan.launch.command import choose, read
-    from specmap.scan.launch.given import given
-    from specmap.scan.launch.history import load_history
-
-    names = vocabulary.arguments
-    command = choose(read(launch.text, names, launch.env), launch.server)
-    history = load_history()
-
-    def read_file(name: str) -> str | None:
-        try:
-            return (Path(launch.folder) / name).read_text("utf-8")
-        except (OSError, UnicodeDecodeError):
-            return None
-
-    found = given(
-        declarations, command, names, read_file, lambda flag: history.about(flag, release)
-    )
-    return command, found
-
-
-def _inputs(
-    declarations: Declarations,
-    command: Command,
-    given: Given,
-    launch: Launch,
-    words: VerdictWords,
-    platform: str,
-) -> Inputs:
-    from specmap.scan.launch.tables import Inputs
-    from specmap.scan.launch.unknown import unknown_parts
-
-    left_open = {n for n, text in command.env.items() if unknown_parts(text)} - set(launch.env)
-    environment = {n: text for n, text in command.env.items() if n not in left_open}
-    values = dict(given.values)
-    if launch.tp is not None:
-        values[tensor_parallel(declarations)] = launch.tp
-    memory = launch.gpu_memory
-    mib = None if memory is None else words.memory_mib.get(int(memory), memory * _MIB_OF_GB)
-    return Inputs(
-        values=values,
-        converters={a.field: a.type_name for a in declarations.arguments},
-        unknown_values=given.unknown_values,
-        open=given.open,
-        environment={**environment, **launch.env},
-        unknown_environment=tuple(sorted(left_open)),
-        rest_unset=not command.sources,
-        platform=platform,
-        gpu_memory_mib=mib,
-        sm=launch.sm,
-        model_config=_config(launch.model_config),
-        draft_config=_config(launch.draft_config),
-    )
-
-
-def tensor_parallel(declarations: Declarations) -> str:
-    """Return the setting that the option ``--tp`` replaces."""
-    return declarations.by_flag["--tp-size"].field
-
-
-def _config(place: str | Path | None) -> Mapping[str, object] | None:
-    """Read a model's config.json, by its name or its folder's.
-
-    Raises:
-        SpecmapError: it is not there, or no JSON object.
-    """
-    if place is None:
-        return None
-    path = Path(place)
-    file = path / "config.json" if path.is_dir() else path
-    try:
-        data = json.loads(file.read_text("utf-8"))
-    except OSError as error:
-        raise SpecmapError(f"model config {str(file)!r}: {error.strerror or error}") from None
-    except ValueError as error:
-        raise SpecmapError(f"model config {str(file)!r}: no JSON: {error}") from None
-    if not isinstance(data, dict):
-        raise SpecmapError(f"model config {str(file)!r}: expected a JSON object")
-    return data
+        codemap, evaluator, words, question, inputs, fresh, sure, stated, models, logged,
+        batches=command.batches, named=asked.size if batch.size or launch.concurrency else None,
+    )  # fmt: skip
 
 
 def least_captured(

@@ -31,9 +31,14 @@ from specmap.verdicts.words import load_words
         (("--args", "--tp 2", "--batch", "bs=1", "--batch", "bs=2"), "bs=1,bs=2: one size"),
         (("--args", "--tp 2", "--batch", "lora=yes,lora=no"), "lora is given twice"),
         (("--args", "--tp 2", "--expect", "draft=GRAPH,draft=EAGER"), "also expected GRAPH"),
-        (("--args", ""), "no server is started in this text"),
+        (("--args", ""), "it is empty: expected a launch command"),
         (("--args", "--tp 2", "--worker", "EAGLEWorker"), "a launch selects its own worker"),
         (("--args", "--tp 2", "--format", "svg"), "a launch is shown as text or json"),
+        (("--args", "--tp 2", "--sm", "x9"), "'x9' is not a valid integer. (see specmap scan -"),
+        (("--args", "--tp 2", "--gpu-memory", "80TB"), "'80TB' is not a valid float"),
+        (("--args-file", "a.sh", "--args-file", "s.log"), "give the log: it is what the server"),
+        (("--args-file", "empty.log"), "--args-file 'empty.log': it is empty"),
+        (("--args-file", "cut.log"), "--args-file 'cut.log': ServerArgs( in line 1 is not closed"),
         (("--args", "--tp 2", "--phase", "verfy"), "no phase 'verfy'; did you mean verify?"),
     ],
 )
@@ -45,6 +50,8 @@ def test_bad_options_are_exit_code_2(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty.log").write_text("")
+    (tmp_path / "cut.log").write_text("[x] server_args=ServerArgs(model_path='m', tp_si\n[x] b\n")
     monkeypatch.setattr(sys, "argv", ["specmap", "scan", "nowhere", *arguments])
     with pytest.raises(SystemExit) as stopped:
         cli.main()
@@ -65,6 +72,37 @@ def test_the_help_names_the_options(
     out = capsys.readouterr().out
     assert "--model-config" in out
     assert all(f"  {key} " in out for key in load_words().reasons)
+
+
+@pytest.mark.parametrize(
+    ("words", "sm", "memory"),
+    [
+        (("--sm", "9.0", "--gpu-memory", "141GB"), 90, 141.0),
+        (("--sm", "90", "--gpu-memory", "141"), 90, 141.0),
+        (("--sm", "12.0", "--gpu-memory", "79.5 gb"), 120, 79.5),
+    ],
+)
+def test_numbers_of_a_gpu_as_people_write_them(
+    words: tuple[str, ...], sm: int, memory: float
+) -> None:
+    found = _of(("scan",)).make_context("scan", list(words)).params
+    assert (found["sm"], found["gpu_memory"]) == (sm, memory)
+
+
+@pytest.mark.parametrize(
+    ("content", "read"),
+    [
+        (b"--tp 2 --name caf\xe9", "--tp 2 --name caf\ufffd"),
+        ("--tp 2".encode("utf-16"), "--tp 2"),
+    ],
+)
+def test_a_file_is_read_in_whatever_way_it_was_written(
+    content: bytes, read: str, tmp_path: Path
+) -> None:
+    from specmap.cli_launch import _read
+
+    (tmp_path / "launch").write_bytes(content)
+    assert _read(str(tmp_path / "launch")) == read
 
 
 def test_expectations_may_be_given_apart() -> None:

@@ -135,6 +135,20 @@ class Captured:
 
 
 @dataclass(frozen=True, slots=True)
+class LoggedBatch:
+    """The decode batches of one size in a server's log.
+
+    ``size`` is the running requests; in ``graph`` of them the log says that a graph ran, in
+    ``eager`` that none did. ``ranks``: data-parallel ranks wrote it, each with its own size.
+    """
+
+    size: int
+    graph: int
+    eager: int
+    ranks: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Expectation:
     """A verdict that the caller asserts for a phase, and whether it holds."""
 
@@ -163,8 +177,8 @@ class Outcome:
 
     ``workers`` holds the one that runs, or the candidates; none when the server refuses to
     start or does not speculate. ``batch_size`` is what the caller asked for, or the steady
-    batch of the concurrency asked about. ``partial`` says which modules the map lacks, ""
-    for a whole one.
+    batch of the concurrency asked about, or the largest that a server's log tells of: ``logged``
+    are those. ``partial`` says which modules the map lacks, "" for a whole one.
     """
 
     target: str
@@ -183,6 +197,7 @@ class Outcome:
     missing: tuple[str, ...]
     notes: tuple[str, ...]
     partial: str = ""
+    logged: tuple[LoggedBatch, ...] = ()
 
     @property
     def worker(self) -> WorkerOutcome | None:

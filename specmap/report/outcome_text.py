@@ -17,6 +17,7 @@ from specmap.report.wording import base_hint
 
 _SHOWN_TERMS = 3
 _SHOWN_REFUSALS = 4
+_SHOWN_LOGGED = 6
 
 
 def render_outcome(outcome: Outcome, options: RenderOptions) -> str:
@@ -45,6 +46,7 @@ def _blocks(outcome: Outcome) -> Iterator[RenderableType]:
     if outcome.refusal is None:
         yield from _captured(outcome.captured)
     yield from _lines("Preflight", [_concern(c.message, c.failing) for c in outcome.concerns])
+    yield from _lines("The server's log", _logged(outcome))
     yield from _lines("Expected", [_expectation(outcome, i) for i in range(_count(outcome))])
     yield from _lines("May refuse to start", _refusals(outcome))
     yield from _lines("Not known; what would settle it", list(outcome.missing))
@@ -164,6 +166,25 @@ def ranges(sizes: tuple[int, ...]) -> str:
             parts.append(str(sizes[index]))
             index += 1
     return ", ".join(parts)
+
+
+def _logged(outcome: Outcome) -> list[str]:
+    """Say what the log tells of its decode batches: the worker's own word about verify alone."""
+    lines = [
+        f"decode batches with {item.size} running: cuda graph: "
+        + " and ".join(
+            f"{said} in {count}"
+            for said, count in ((True, item.graph), (False, item.eager))
+            if count
+        )
+        for item in outcome.logged
+        if item.graph or item.eager
+    ]
+    more = len(lines) - _SHOWN_LOGGED
+    return [
+        *lines[:_SHOWN_LOGGED],
+        *([f"and {more} more sizes that JSON lists"] if more > 0 else []),
+    ]
 
 
 def _concern(message: str, failing: bool) -> Text:

@@ -49,6 +49,10 @@ class ArgumentNames:
     program_options: frozenset[str]
     model: tuple[str, ...]
     config: tuple[str, ...]
+    logged_batch: tuple[str, ...]
+    logged_running: tuple[str, ...]
+    logged_graph: tuple[str, ...]
+    logged_rank: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +244,10 @@ def _arguments(table: dict[str, list[str]]) -> ArgumentNames:
         program_options=frozenset(table["program_options"]),
         model=tuple(table["model"]),
         config=tuple(table["config"]),
+        logged_batch=tuple(table["logged_batch"]),
+        logged_running=tuple(table["logged_running"]),
+        logged_graph=tuple(table["logged_graph"]),
+        logged_rank=tuple(table["logged_rank"]),
     )
 
 

@@ -104,7 +104,7 @@ def _grid(asked: Prepared, axes: tuple[Axis, ...], sizes: tuple[int, ...], launc
     Raises:
         SpecmapError: see :func:`sweep_launch`.
     """
-    from specmap.launched import tensor_parallel
+    from specmap.launchtext import tensor_parallel
     from specmap.scan.launch.declared import read
     from specmap.scan.launch.history import load_history
     from specmap.scan.launch.variables import unread

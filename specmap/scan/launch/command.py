@@ -18,6 +18,8 @@ from specmap.scan.vocabulary import ArgumentNames
 
 __all__ = ["Command", "CommandError", "choose", "read"]
 
+_REPLACED = "\ufffd"
+
 
 class CommandError(SpecmapError):
     """The text starts no server, or not the one that was asked for."""
@@ -44,16 +46,29 @@ def read(
         or _bare(text, names, known)
         or _config(text, names, known)
     )
+    cut = "" if any(command.logged for command in found) else pycall.broken(text, names)
     if not found:
         ways = [f"python -m {name}" for name in sorted(names.launchers)]
         ways += [*sorted(names.programs), *(f"{name}(...)" for name in sorted(names.calls))]
-        wrong = manifest.broken(text)
+        if not text.strip():
+            raise CommandError("it is empty: expected a launch command or a server's log")
+        if cut:
+            raise CommandError(cut)
+        wrong, shown = manifest.broken(text), min(names.settings)
         raise CommandError(
             (f"this is no valid YAML ({wrong}), and " if wrong else "")
             + f"no server is started in this text: expected {', '.join(ways)}, arguments alone "
-            "(--name value), or a YAML config"
+            f"(--name value), a YAML config, or a log with its line {shown}(...)"
         )
+    notes = (*notes, *([cut] if cut else []), *_unreadable(text))
     return tuple(replace(c, notes=(*notes, *c.notes, *_open_notes(c))) for c in found)
+
+
+def _unreadable(text: str) -> Iterator[str]:
+    """Say where a byte that is no text was replaced."""
+    at = text.find(_REPLACED)
+    if at >= 0:
+        yield f"line {text.count(chr(10), 0, at) + 1}: a byte that is no UTF-8 text is not read"
 
 
 def _open_notes(command: Command) -> Iterator[str]:
@@ -68,17 +83,23 @@ def _open_notes(command: Command) -> Iterator[str]:
 def choose(commands: Sequence[Command], number: int | None = None) -> Command:
     """Return one of several servers, counted from 1, with a note on which it is.
 
+    Without a number it is the first, or the last that a log shows: that one started last.
+
     Raises:
         CommandError: there is no such number.
     """
     count = len(commands)
     if number is not None and not 1 <= number <= count:
         raise CommandError(f"there is no server {number} in this text: it starts {count}")
-    chosen = commands[(number or 1) - 1]
+    logged = [at for at, command in enumerate(commands, 1) if command.logged]
+    taken = number or (logged[-1] if logged else 1)
+    chosen = commands[taken - 1]
     if count == 1:
         return chosen
     lines = ", ".join(str(command.line) for command in commands)
-    note = f"the text starts {count} servers (lines {lines}); this is number {number or 1}"
+    note = f"the text starts {count} servers (lines {lines}); this is number {taken}"
+    if logged and number is None:
+        note += ", the last start that the log shows; --server N takes another"
     return replace(chosen, notes=(note, *chosen.notes))
 
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import ast
-import re
 import textwrap
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 
+from specmap.scan.launch.logged import parsed, starts
 from specmap.scan.launch.servers import Command, in_shell, in_words
-from specmap.scan.launch.shelllexer import balanced
 from specmap.scan.launch.unknown import Unknown
 from specmap.scan.module import last_name
 from specmap.scan.vocabulary import ArgumentNames
@@ -24,35 +22,38 @@ LOGGED = (
 def servers(text: str, names: ArgumentNames, env: Mapping[str, str]) -> list[Command]:
     """Return the servers that a Python text starts, in order.
 
-    Text that is not Python may still hold a settings object as a server logs it.
+    Text that is not Python may still hold settings objects as a server logs them, after the
+    command that started it. One that cannot be read is a note of the others.
     """
-    tree = _parsed(textwrap.dedent(text))
-    note: tuple[str, ...] = ()
-    if tree is None:
-        tree, note = _logged(text, names), (LOGGED,)
-    if tree is None:
+    tree = parsed(textwrap.dedent(text))
+    if tree is not None:
+        return _called(tree, names, env)
+    shown = starts(text, names)
+    notes = tuple(start.wrong for start in shown if start.tree is None)
+    found = [
+        replace(
+            command, line=start.line, logged=True, batches=start.batches,
+            notes=(LOGGED, *notes, *command.notes),
+        )
+        for start in shown
+        if start.tree is not None
+        for command in _called(start.tree, names, env)
+    ]  # fmt: skip
+    if not found:
         return []
+    before = "\n".join(text.split("\n")[: shown[0].line - 1])
+    return [*in_shell(before, names, env), *found]
+
+
+def broken(text: str, names: ArgumentNames) -> str:
+    """Say what is wrong with a logged settings object that cannot be read, "" without one."""
+    return next((start.wrong for start in starts(text, names) if start.wrong), "")
+
+
+def _called(tree: ast.Module, names: ArgumentNames, env: Mapping[str, str]) -> list[Command]:
     reader = _Reader(names, dict(env))
     reader.visit(tree)
-    return [replace(command, notes=(*note, *command.notes)) for command in reader.found]
-
-
-def _parsed(text: str) -> ast.Module | None:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-
-
-def _logged(text: str, names: ArgumentNames) -> ast.Module | None:
-    """Return the last ``Name(field=value, ...)`` in a log; lines broken inside it are joined."""
-    found = None
-    for match in re.finditer(rf"\b(?:{'|'.join(sorted(names.calls))})\(\w+=", text):
-        end = balanced(text, match.end(0) - len(match[0].partition("(")[2]) - 1, "(", ")")
-        found = _parsed(text[match.start() : end]) if end else None
-    return found
+    return reader.found
 
 
 class _Reader(ast.NodeVisitor):

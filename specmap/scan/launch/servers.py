@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from specmap.codemap.outcome import LoggedBatch
 from specmap.scan.launch.shell import Run, run
 from specmap.scan.vocabulary import ArgumentNames
 
@@ -31,7 +32,8 @@ class Command:
     Python call and ``config`` the contents of a YAML config, each by name. ``files`` are
     the files that the text itself writes. ``line`` counts from 1. ``sources`` names what may
     set further variables (``source env.sh``, ``--env-file``): while it is not empty, one that
-    ``env`` lacks is not known.
+    ``env`` lacks is not known. ``logged``: a server's log shows it; ``batches`` are the decode
+    batches that the log tells of this start.
     """
 
     argv: tuple[str, ...] = ()
@@ -43,6 +45,8 @@ class Command:
     files: Mapping[str, str] = field(default_factory=dict)
     line: int = 1
     sources: tuple[str, ...] = ()
+    logged: bool = False
+    batches: tuple[LoggedBatch, ...] = ()
 
 
 def in_shell(

@@ -409,7 +409,6 @@ def test_several_servers() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "",
         "echo hello",
         "echo 'python -m sglang.launch_server'",
         "python -m http.server",
