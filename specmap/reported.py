@@ -160,6 +160,7 @@ def _side(
     subject = Subject(
         limits=load_words().limits,
         label=asked.run.resolve().name if asked.run is not None else _label(tree, codemap.target),
+        tree=asked.target or ("" if codemap.target.startswith("path:") else codemap.target),
         codemap=codemap,
         source=review.source,
         values={},

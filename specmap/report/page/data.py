@@ -8,6 +8,7 @@ import struct
 from collections.abc import Sequence
 
 from specmap import __version__
+from specmap.codemap.outcome import CYCLE
 from specmap.codemap.verdict import PhaseName
 from specmap.report.page import findings, ran, settings
 from specmap.report.page.differences import differences
@@ -45,6 +46,7 @@ def page(
             "phases": {name.value: color for name, color in PHASES.items()},
         },
         "phases": [name.value for name in PhaseName],
+        "cycle": [name.value for name in CYCLE],
     }
     secrets = frozenset(secret for subject in subjects for secret in secrets_of(subject))
     return scrubbed(data, secrets), columns.content()

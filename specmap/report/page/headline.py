@@ -12,8 +12,9 @@ from specmap.codemap.rule import Severity
 from specmap.codemap.verdict import PhaseName, Verdict
 from specmap.report.page.headline_launch import changes, of_launch
 from specmap.report.page.headline_run import of_run
-from specmap.report.page.sentence import SHOWN, Headline, count, explained, listed
+from specmap.report.page.sentence import SHOWN, Headline, count, explained, listed, told
 from specmap.report.page.subject import Subject
+from specmap.report.page.ways import eager_ways
 
 
 def headline(subject: Subject) -> Headline:
@@ -37,8 +38,12 @@ def headline(subject: Subject) -> Headline:
 
 
 def _errors(made: Headline, report: LintReport | None) -> None:
-    """Count the errors of lint, which concern every launch of the tree."""
-    errors = [f for f in (report.new if report else ()) if f.severity is Severity.ERROR]
+    """Count the errors of lint, which concern every launch of the tree, but for those told."""
+    errors = [
+        f
+        for f in (report.new if report else ())
+        if f.severity is Severity.ERROR and told(f) not in made.because
+    ]
     if errors:
         names = Counter(f"{f.rule.id} {f.rule.name}" for f in errors)
         shown = ", ".join(f"{name} ({times})" for name, times in names.most_common(SHOWN))
@@ -63,7 +68,9 @@ def _of_map(subject: Subject) -> Headline:
             f"the {len(phases)} decode phases of {count(len(codemap.workers), 'worker')}.",
         )
     made.because += [
-        (f"{p.name} of {name} never replays, whatever the launch", p.span) for name, p in never
+        (f"{p.name} of {name} never replays, whatever the launch: {text}", place)
+        for name, p in never
+        for text, place in eager_ways(p)[:1]
     ]
     for name in verify:
         explained(made, subject, name, [PhaseName.VERIFY])

@@ -12,6 +12,7 @@ from specmap.codemap.verdict import PhaseName, Verdict
 from specmap.report.page.phases import said
 from specmap.report.page.sentence import SHOWN, Headline, explained, listed, sentence
 from specmap.report.page.subject import Subject
+from specmap.report.page.ways import eager_ways
 
 
 def of_launch(subject: Subject, outcome: Outcome) -> Headline:
@@ -71,15 +72,15 @@ def _of_worker(worker: WorkerOutcome, outcome: Outcome, subject: Subject) -> Hea
         # A phase whose graph a setting brings back has its reason in the tests above.
         eager = [p for p in eager if not subject.changes.get(p.name)]
     elif any(p.name is PhaseName.VERIFY for p in never):
-        made = _without(worker, never, "bad")
+        made = _without(worker, never, "bad", subject)
     elif unknown:
         made = Headline("unknown", _unknown(worker, unknown))
         _settling(made, unknown, outcome)
         return made
     elif never:
-        made = _without(worker, never, "warn")
+        made = _without(worker, never, "warn", subject)
     else:
-        return _good(worker, cycle, size)
+        return _good(worker, cycle, outcome)
     if unknown:
         made.text += f" {_unknown(worker, unknown)}"
         _settling(made, unknown, outcome)
@@ -107,7 +108,9 @@ def _lost(worker: WorkerOutcome, lost: Sequence[PhaseOutcome], size: int) -> Hea
     return made
 
 
-def _without(worker: WorkerOutcome, never: Sequence[PhaseOutcome], level: str) -> Headline:
+def _without(
+    worker: WorkerOutcome, never: Sequence[PhaseOutcome], level: str, subject: Subject
+) -> Headline:
     """Say which phases no setting brings under a graph."""
     names = listed([phase.name.value for phase in never])
     verb = "has" if len(never) == 1 else "have"
@@ -115,7 +118,13 @@ def _without(worker: WorkerOutcome, never: Sequence[PhaseOutcome], level: str) -
         level,
         f"{names} of {worker.name} {verb} no way to a graph in this source, whatever the settings.",
     )
-    made.because += [(f"{phase.name} runs eager here", phase.span) for phase in never]
+    phases = {p.name: p for w in subject.codemap.workers if w.id == worker.id for p in w.phases}
+    for one in never:
+        ways = eager_ways(phases[one.name]) if one.name in phases else []
+        made.because += [
+            (f"{one.name}: {text}, and no way from there leads to a graph", place)
+            for text, place in ways[:SHOWN]
+        ] or [(f"{one.name} runs eager here", one.span)]
     return made
 
 
@@ -133,14 +142,42 @@ def _settling(made: Headline, unknown: Sequence[PhaseOutcome], outcome: Outcome)
     made.todo += [f"settle {what}" for what in outcome.missing[:SHOWN]]
 
 
-def _good(worker: WorkerOutcome, cycle: Sequence[PhaseOutcome], size: int) -> Headline:
+def _good(worker: WorkerOutcome, cycle: Sequence[PhaseOutcome], outcome: Outcome) -> Headline:
+    size = outcome.batch_size or 1
     names = [phase.name.value for phase in cycle]
     if not names:
         return Headline("warn", f"{worker.name} runs no forward in its decode cycle.")
     verb = "replays its graph" if len(names) == 1 else "replay their graphs"
-    return Headline(
-        "ok", f"Nothing is wrong: {listed(names)} of {worker.name} {verb} at a batch of {size}."
+    made = Headline(
+        "ok",
+        f"{listed(names)} of {worker.name} {verb} at a batch of {size}: the graph is not the "
+        "cause.",
     )
+    made.todo += _elsewhere(size, outcome.captured.tokens_per_request)
+    other = [p for p in worker.phases if p.name not in CYCLE and p.verdict is Verdict.EAGER]
+    if other:
+        eager = listed([phase.name.value for phase in other])
+        verb = "runs" if len(other) == 1 else "run"
+        text = f"{eager} {verb} eager, as is usual: once a request, not once a cycle"
+        made.because.append((text, None))
+    if any(phase.assumed for phase in cycle):
+        made.because.append(("it holds for the model that is assumed (--model-config)", None))
+    return made
+
+
+def _elsewhere(size: int, tokens: int | None) -> list[str]:
+    """Say where the time of a cycle may go that replays: docs/not-the-graph.md in short."""
+    wide = f" ({size} x {tokens} = {size * tokens} tokens a step here)" if tokens else ""
+    return [
+        "record what runs (specmap trace --live -- COMMAND): it tells the time of a cycle and how "
+        "many tokens are accepted",
+        "a low accept length is the draft model's: specmap trace read RUN --baseline-tps N says "
+        "below which one speculation loses",
+        f"at many requests the work of verify is the cost{wide}: fewer draft tokens, topk 1",
+        "if the accept length fell after an update, a replay may compute something else: see "
+        "whether it differs with --disable-cuda-graph",
+        "all of it, with cases: docs/not-the-graph.md",
+    ]
 
 
 def _change(alternative: Alternative) -> str:

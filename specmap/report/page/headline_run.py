@@ -75,7 +75,7 @@ def _replayed(run: Run) -> Headline:
     )
     if any(c[state] for c in counts.values() for state in _EAGER):
         return Headline("warn", f"Some passes ran eager; graphs replayed for {said}.")
-    return Headline("ok", f"Nothing is wrong with the graphs: they replayed for {said}.")
+    return Headline("ok", f"The graphs are not the cause: they replayed for {said}.")
 
 
 def _ran(counts: Counter[State]) -> int:

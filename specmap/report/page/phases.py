@@ -14,6 +14,7 @@ from specmap.codemap.verdict import SinkKind, Verdict
 from specmap.report.page.settings import setting
 from specmap.report.page.subject import Subject
 from specmap.report.page.tables import Json, Tables
+from specmap.report.page.ways import eager_ways
 from specmap.report.wording import DEPENDS
 
 _SHORT = 12
@@ -65,6 +66,9 @@ def _phase(
     judged = next((p for p in chosen.phases if p.name is phase.name), None) if chosen else None
     words = condition_words(phase.graph_when)
     reason, evidence = _reason(phase, judged, words)
+    turns = [] if evidence else eager_ways(phase)
+    reason = "; ".join([reason, *(text for text, _ in turns[:1])])
+    place = evidence.span if evidence else turns[0][1] if turns else phase.span
     return {
         "name": phase.name.value,
         "role": phase.role,
@@ -75,7 +79,7 @@ def _phase(
         "assumed": judged is not None and judged.assumed,
         "ranges": _ranges(judged),
         "reason": reason,
-        "evidence": tables.place(evidence.span) if evidence else tables.place(phase.span),
+        "evidence": tables.place(place),
         "deciding": [term(t, tables) for t in judged.deciding] if judged else [],
         "open": [term(t, tables) for t in judged.open_terms] if judged else [],
         "backend": judged.backend if judged else "",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from shlex import quote
 
 from specmap.codemap.finding import Finding
 from specmap.codemap.rule import Severity
@@ -47,14 +48,18 @@ def explained(made: Headline, subject: Subject, worker: str, phases: Sequence[Ph
     found.sort(key=lambda f: (list(type(f.severity)).index(f.severity), f.match.span))
     losses = [finding for finding in found if finding.severity is not Severity.NOTE][:SHOWN]
     for finding in losses or found[:SHOWN]:
-        made.because.append((f"{finding.rule.id}: {finding.match.message}", finding.match.span))
-    target = subject.codemap.target
-    tree = "TREE" if target.startswith("path:") else target
+        made.because.append(told(finding))
+    tree = quote(subject.tree) if subject.tree else "TREE"
     fixable = {rule for rewrite in subject.rewrites for rule in rewrite.rules}
     made.todo += [
         f"see whether a rewrite brings the graph back: specmap fix {tree} --select {rule} --diff"
         for rule in sorted({finding.rule.id for finding in losses} & fixable)
     ]
+
+
+def told(finding: Finding) -> tuple[str, Span]:
+    """Return a finding as a reason."""
+    return f"{finding.rule.id}: {finding.match.message}", finding.match.span
 
 
 _TOPIC = "graph-coverage"

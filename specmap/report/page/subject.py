@@ -30,7 +30,8 @@ class Subject:
     launch. ``changes`` are what would give a phase that lost its graph the graph back.
     ``rewrites`` are the whole catalogue, ``diff`` shows what an attempt changes.
     ``recordings`` go with the ranks of ``run`` by name. ``notes`` say what could not be done.
-    ``limits`` are the settings that bound the captured batch sizes.
+    ``limits`` are the settings that bound the captured batch sizes. ``tree`` is the tree as a
+    command of specmap names it, "" where nobody did.
     """
 
     label: str
@@ -43,6 +44,7 @@ class Subject:
     changes: Mapping[PhaseName, tuple[Alternative, ...]] = field(default_factory=dict)
     lint: LintReport | None = None
     limits: tuple[str, ...] = ()
+    tree: str = ""
     rewrites: tuple[Rewrite, ...] = ()
     fix: FixReport | None = None
     diff: Callable[[Attempt], str] = lambda attempt: ""

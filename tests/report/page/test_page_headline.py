@@ -7,12 +7,14 @@ import pytest
 from specmap.codemap.event import Run, RunFinding, RunProblem, SizeCount, State
 from specmap.codemap.explanation import Alternative, SettingChange
 from specmap.codemap.finding import LintReport
-from specmap.codemap.graph import Problem
+from specmap.codemap.graph import Arm, Problem
 from specmap.codemap.outcome import Outcome, PhaseOutcome, WorkerOutcome
 from specmap.codemap.rule import Severity
-from specmap.codemap.verdict import PhaseName, Verdict
+from specmap.codemap.source import Span
+from specmap.codemap.verdict import PhaseName, SinkKind, Verdict
 from specmap.fix.catalogue import CATALOGUE
 from specmap.report.page.headline import headline
+from specmap.report.page.ways import eager_ways
 from tests.report.page.subjects import lint, subject
 from tests.report.sample_outcome import REFUSAL, outcome
 from tests.report.sample_run import EAGER_VERIFY, PREFILL, RUN, RUNNER, phase, rank
@@ -42,12 +44,34 @@ def test_without_a_launch_conditions_are_open_and_the_facts_are_named() -> None:
     assert "2 phases ask for self.graph_runner" in asked
 
 
-def test_a_launch_under_graphs_has_nothing_wrong() -> None:
-    made = headline(subject(outcome=judged(draft=Verdict.GRAPH, verify=Verdict.GRAPH)))
-    assert (made.level, made.todo) == ("ok", [])
+def test_where_the_cycle_replays_the_graph_is_not_the_cause_and_others_are_named() -> None:
+    """The causes are those of docs/not-the-graph.md; a prefill runs eager as a rule."""
+    one = judged(
+        draft=Verdict.GRAPH, verify=Verdict.GRAPH, target_prefill=Verdict.EAGER,
+        draft_prefill=Verdict.EAGER,
+    )  # fmt: skip
+    made = headline(subject(outcome=one))
+    assert made.level == "ok"
     assert made.text == (
-        "Nothing is wrong: draft and verify of EAGLEWorkerV2 replay their graphs at a batch of 1."
+        "draft and verify of EAGLEWorkerV2 replay their graphs at a batch of 1: the graph is not "
+        "the cause."
     )
+    causes = ("accept length", "many requests", "after an update", "docs/not-the-graph.md")
+    assert all(any(cause in line for line in made.todo) for cause in causes)
+    assert made.because == [
+        (
+            "target_prefill and draft_prefill run eager, as is usual: once a request, not once a "
+            "cycle", None,
+        )
+    ]  # fmt: skip
+
+
+def test_that_the_model_is_assumed_is_said_beside_the_good_news() -> None:
+    one = judged(verify=Verdict.GRAPH)
+    (worker,) = one.workers
+    phases = tuple(replace(p, assumed=True) for p in worker.phases)
+    made = headline(subject(outcome=replace(one, workers=(replace(worker, phases=phases),))))
+    assert any("--model-config" in text for text, _ in made.because)
 
 
 def test_a_lost_graph_is_named_with_its_test_and_what_brings_it_back() -> None:
@@ -109,7 +133,7 @@ def test_a_verify_that_has_no_way_to_a_graph_is_bad_whatever_the_others_do() -> 
     made = headline(
         subject(
             outcome=replace(one, workers=(replace(worker, phases=phases),)),
-            lint=found, rewrites=CATALOGUE,
+            lint=found, rewrites=CATALOGUE, tree="sglang==0.5.9",
         )
     )  # fmt: skip
     assert made.level == "bad"
@@ -131,8 +155,7 @@ def test_a_note_of_lint_is_no_cause_beside_an_error() -> None:
         found, rule=replace(found.rule, id="SPM103", severity=Severity.NOTE), fingerprint="2" * 32
     )
     report = replace(coverage("EAGLEWorkerV2", PhaseName.VERIFY), findings=(note, found))
-    codemap = replace(subject().codemap, target="path:fork")
-    made = headline(subject(outcome=outcome, lint=report, rewrites=CATALOGUE, codemap=codemap))
+    made = headline(subject(outcome=outcome, lint=report, rewrites=CATALOGUE))
     assert not any(text.startswith("SPM103") for text, _ in made.because)
     assert made.todo == [
         "see whether a rewrite brings the graph back: specmap fix TREE --select SPM105 --diff"
@@ -141,6 +164,61 @@ def test_a_note_of_lint_is_no_cause_beside_an_error() -> None:
     made = headline(subject(outcome=outcome, lint=alone, rewrites=CATALOGUE))
     assert any(text.startswith("SPM103") for text, _ in made.because)
     assert made.todo == []
+
+
+def test_a_command_names_the_tree_as_the_caller_did() -> None:
+    one = subject(
+        outcome=judged(verify=Verdict.EAGER), lint=coverage("EAGLEWorkerV2", PhaseName.VERIFY),
+        rewrites=CATALOGUE, tree="./our fork",
+    )  # fmt: skip
+    [todo] = headline(one).todo
+    assert todo.endswith(": specmap fix './our fork' --select SPM105 --diff")
+
+
+def test_an_error_that_is_a_cause_is_not_counted_again() -> None:
+    report = coverage("EAGLEWorkerV2", PhaseName.VERIFY)
+    cause = replace(
+        report.findings[0], rule=replace(report.findings[0].rule, severity=Severity.ERROR)
+    )
+    one = subject(outcome=judged(verify=Verdict.EAGER), lint=replace(report, findings=(cause,)))
+    assert not any("besides" in text for text, _ in headline(one).because)
+    other = replace(cause, match=replace(cause.match, workers=("f.py::Other",)), fingerprint="3")
+    made = headline(replace(one, lint=replace(report, findings=(cause, other))))
+    assert "besides" not in " ".join(text for text, _ in made.because), "the same line and message"
+    other = replace(other, match=replace(other.match, message="another pass"))
+    made = headline(replace(one, lint=replace(report, findings=(cause, other))))
+    assert made.because[-1][0].startswith("besides, lint finds 1 error in the tree: SPM105 ")
+
+
+def test_the_place_is_where_the_way_turns_to_the_class_that_runs_the_model() -> None:
+    """Not the phase's head, nor the forward that replaying phases fall back to as well."""
+    chain = (
+        ("w.py::Worker.step", 5), ("w.py::Worker.verify", 20), ("t.py::Helper.score", 44),
+        ("r.py::Runner.extend", 90), ("r.py::Runner.raw", 99),
+    )  # fmt: skip
+    found = next(p for w in subject().codemap.workers for p in w.phases if p.arms)
+    phase = replace(found, arms=(Arm("s", SinkKind.EAGER, found.graph_when, chain),))
+    said = ("Helper.score calls Runner.extend", Span("t.py", 44, 44))
+    assert eager_ways(phase) == [said]
+    alone = replace(phase, arms=(Arm("s", SinkKind.EAGER, found.graph_when, chain[:2]),))
+    assert eager_ways(alone) == [("Worker.verify runs the model itself", Span("w.py", 20, 20))]
+    graph = Arm("s", SinkKind.GRAPH, found.graph_when, chain)
+    assert eager_ways(replace(phase, arms=(*phase.arms, graph))) == []
+    assert eager_ways(replace(phase, arms=())) == []
+
+    one = judged(verify=Verdict.EAGER)
+    (worker,) = one.workers
+    lost = tuple(replace(p, could_replay=False) for p in worker.phases)
+    codemap = subject().codemap
+    verify = replace(phase, name=PhaseName.VERIFY)
+    workers = (replace(codemap.workers[0], id=worker.id, phases=(verify,)),)
+    made = headline(subject(
+        outcome=replace(one, workers=(replace(worker, phases=lost),)),
+        codemap=replace(codemap, workers=workers),
+    ))  # fmt: skip
+    assert made.because[0] == (
+        "verify: Helper.score calls Runner.extend, and no way from there leads to a graph", said[1],
+    )  # fmt: skip
 
 
 def test_a_draft_without_a_graph_is_a_warning() -> None:
@@ -303,7 +381,7 @@ def test_a_healthy_run_has_nothing_wrong_with_its_graphs() -> None:
     made = headline(subject(run=healthy()))
     assert (made.level, made.todo) == ("ok", [])
     assert made.text == (
-        "Nothing is wrong with the graphs: they replayed for draft in 90 of 90 passes, verify in "
+        "The graphs are not the cause: they replayed for draft in 90 of 90 passes, verify in "
         "90 of 90 passes, draft_extend in 90 of 90 passes."
     )
     # What the cycle costs instead: SGLang's accept length is 621 tokens of 270 requests.
@@ -318,7 +396,7 @@ def test_a_run_that_replayed_all_lost_nothing_whatever_else_was_found() -> None:
     said = "EAGLEWorker.draft: 90 GRAPH at a batch of 4 where the source says EAGER"
     made = headline(subject(run=healthy(RunFinding(RunProblem.CONTRADICTION, said))))
     assert (made.level, made.text) == ("warn", f"{said}.")
-    assert made.because[0][0].startswith("Nothing is wrong with the graphs: they replayed for")
+    assert made.because[0][0].startswith("The graphs are not the cause: they replayed for")
 
 
 def test_some_eager_passes_are_not_called_healthy() -> None:

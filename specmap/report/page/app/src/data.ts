@@ -24,6 +24,8 @@ export interface Page {
   palette: { verdicts: Record<string, [string, string]>; phases: Record<string, string> };
   /** All phase names; a phase mask has bit i for phases[i]. */
   phases: PhaseName[];
+  /** Those of a decode cycle; the others run once a request, and are often eager. */
+  cycle: PhaseName[];
 }
 
 export interface Difference {
