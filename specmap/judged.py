@@ -12,7 +12,7 @@ from specmap.codemap.explanation import Alternative
 from specmap.codemap.graph import Phase
 from specmap.codemap.launch import Fact, Plain
 from specmap.codemap.outcome import CYCLE, Outcome, TermSource, TermValue
-from specmap.codemap.source import canonical
+from specmap.codemap.source import Span, canonical
 from specmap.codemap.verdict import PhaseName, Verdict
 from specmap.launched import Prepared
 from specmap.report.page.phases import ends_of
@@ -22,6 +22,7 @@ from specmap.report.page.subject import Subject
 
 if TYPE_CHECKING:
     from specmap.verdicts.phases import Judge
+    from specmap.verdicts.sizes import SizeTest
     from specmap.verdicts.words import VerdictWords
 
 _NAMED = 5
@@ -32,21 +33,29 @@ def with_launch(subject: Subject, prepared: Prepared) -> Subject:
     outcome = prepared.judged()
     court = prepared.court()
     chosen = {worker.id for worker in outcome.workers}
+    sizes: dict[tuple[Atom, Span | None], SizeTest | None] = {}
     values = {
-        (worker.id, phase.name): _values(court, phase)
+        (worker.id, phase.name): _values(court, phase, sizes)
         for worker in subject.codemap.workers
         if worker.id in chosen
         for phase in worker.phases
     }
     return replace(
-        subject, outcome=outcome, values=values, size_test=court.truths.size_test,
+        subject, outcome=outcome, values=values,
+        size_test=lambda atom: sizes.get((atom, atom.span)),
         facts=prepared.settings().facts().facts, changes=_alternatives(prepared, outcome),
     )  # fmt: skip
 
 
-def _values(court: Judge, phase: Phase) -> tuple[tuple[Atom, TermValue], ...]:
+def _values(
+    court: Judge, phase: Phase, sizes: dict[tuple[Atom, Span | None], SizeTest | None]
+) -> tuple[tuple[Atom, TermValue], ...]:
     court.truths.phase = phase.name
-    return tuple((atom, court.truths.value(atom)) for atom in _atoms(phase))
+    found = tuple((atom, court.truths.value(atom)) for atom in _atoms(phase))
+    for atom, term in found:
+        if term.source is TermSource.SIZE:
+            sizes[atom, atom.span] = court.truths.size_test(atom)
+    return found
 
 
 def _atoms(phase: Phase) -> list[Atom]:
@@ -67,14 +76,12 @@ def without_launch(subject: Subject) -> Subject:
         for worker in subject.codemap.workers
         for phase in worker.phases
     }
-    return replace(
-        subject, values=values, size_test=lambda atom: words.sizes.get(canonical(atom.text))
-    )
+    return replace(subject, values=values, size_test=lambda atom: words.captured(atom.text))
 
 
 def _assumed(words: VerdictWords, phase: PhaseName, atom: Atom) -> TermValue:
     text = canonical(atom.text)
-    taken = None if text in words.sizes else words.assumption(phase, text)
+    taken = None if words.captured(text) else words.assumption(phase, text)
     if taken is not None:
         note = words.reasons[taken.key]
         return TermValue(atom.text, atom.span, taken.value, TermSource.ASSUMED, note)

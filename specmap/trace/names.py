@@ -73,7 +73,7 @@ def names_of(data: Mapping[str, Mapping[str, Sequence[str]]]) -> TraceNames:
             rank_names={k: (v,) for k, v in _pairs(trace["rank_names"], "=").items()},
             rank_title=trace["rank_title"][0],
             decisions=tuple(data["runner"]["decisions"]),
-            sizes=_pairs(data["verdict"]["sizes"], " := "),
+            sizes=_sizes(data["verdict"]),
             mode_tests=tuple(trace["mode_tests"]),
             disabled=_pairs(trace["disabled"], "="),
             idle_modes=tuple(data["modes"]["idle"]),
@@ -84,6 +84,16 @@ def names_of(data: Mapping[str, Mapping[str, Sequence[str]]]) -> TraceNames:
         )
     except (KeyError, IndexError, TypeError) as error:
         raise RulesError(f"vocabulary.toml: table [trace]: missing or wrong key {error}") from error
+
+
+def _sizes(table: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """Return the tests against what was captured, each with every name of the batch size."""
+    tests = _pairs(table["sizes"], " := ")
+    return {
+        f"{name} {test.removeprefix('bs ')}" if test.startswith("bs ") else test: how
+        for test, how in tests.items()
+        for name in table["batch_size"]
+    }
 
 
 def _pairs(items: Sequence[str], between: str) -> dict[str, str]:

@@ -6,6 +6,8 @@ import ast
 import operator
 from collections.abc import Callable, Container
 
+from specmap.codemap.source import canonical
+
 Computed = int | str | tuple[object, ...]
 """A test of the batch size: a number, ``bs``, or an operator with what it is applied to.
 
@@ -63,6 +65,17 @@ def read(
         rest = _expression(node, names, number)
         found = None if rest is None else ("!=", rest, 0)
     return found if found is not None and SIZE in _words(found) else None
+
+
+def of_size(text: str, names: Container[str]) -> str:
+    """Return a comparison with ``bs`` for what stands for the batch size on its left."""
+    try:
+        node = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError):
+        return text
+    if isinstance(node, ast.Compare) and ast.unparse(node.left) in names:
+        node.left = ast.Name(SIZE, ast.Load())
+    return canonical(ast.unparse(node))
 
 
 def holds(test: object, size: int) -> bool | None:

@@ -65,18 +65,28 @@ class Truths:
         self.batch = batch
         self.used: set[str] = set()
         self.phase = ""
-        self._sizes: dict[tuple[str, Span | None], SizeTest | None] = {}
+        self._sizes: dict[tuple[str, str, Span | None], SizeTest | None] = {}
         self._known: dict[tuple[str, str, Span | None], TermValue] = {}
 
     def size_test(self, atom: Atom) -> SizeTest | None:
         """Return how a test compares the batch size with the captured ones or with numbers."""
-        key = (atom.text, atom.span)
+        key = (self.phase, atom.text, atom.span)
         if key not in self._sizes:
-            how = self.words.sizes.get(canonical(atom.text))
-            self._sizes[key] = how or sizetests.read(
-                atom.text, _Names(self, atom), lambda text: self._number(atom, text)
+            other = self._settling(atom)
+            self._sizes[key] = self._size_test(atom, atom.text) or (
+                self._size_test(atom, other) if other is not None else None
             )
         return self._sizes[key]
+
+    def _size_test(self, atom: Atom, text: str) -> SizeTest | None:
+        names = _Names(self, atom)
+        return self.words.captured(text, names) or sizetests.read(
+            text, names, lambda part: self._number(atom, part)
+        )
+
+    def _settling(self, atom: Atom) -> str | None:
+        file = atom.span.file if atom.span is not None else ""
+        return self.words.settling(self.phase, canonical(atom.text), file)
 
     def is_size(self, name: str, atom: Atom) -> bool:
         """Whether a name stands for the batch size where a test stands."""
@@ -120,8 +130,7 @@ class Truths:
         if isinstance(how, str) or (how is not None and self.phase in CYCLE):
             return TermValue(atom.text, atom.span, None, TermSource.SIZE)
         found = self._asked(atom, atom.text)
-        file = atom.span.file if atom.span is not None else ""
-        other = self.words.settling(self.phase, text, file)
+        other = self._settling(atom)
         if found.value is None and other is not None:
             found = replace(self._asked(atom, other), text=atom.text, note=f"as {other}")
         if found.value is None and assumed is not None:

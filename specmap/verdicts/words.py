@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -12,6 +12,7 @@ from specmap.codemap.source import canonical
 from specmap.codemap.verdict import PhaseName
 from specmap.errors import RulesError
 from specmap.scan.vocabulary import rules_folder
+from specmap.verdicts.sizetests import of_size
 
 MODELS = ("model", "draft")
 """Whose config.json may be assumed, the target's and the draft's."""
@@ -58,6 +59,10 @@ class VerdictWords:
     plain_drafts: Mapping[tuple[str, str], str]
     config_class: str
     memory_mib: Mapping[int, int]
+
+    def captured(self, test: str, names: Container[str] | None = None) -> str | None:
+        """Return how a test compares what ``names`` stand for with the captured sizes."""
+        return self.sizes.get(of_size(test, self.batch_size if names is None else names))
 
     def assumption(self, phase: str, test: str) -> Assumed | None:
         """Return what a steady batch makes of a test in a phase."""

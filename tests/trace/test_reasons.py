@@ -17,6 +17,8 @@ NAMES = trace_names()
         ("cuda_graph_bs <= self.max_bs", {"cuda_graph_bs": 4, "self.max_bs": 2},
          "bs 4 > largest captured 2"),
         ("graph_key in self.graphs", {"graph_key": 3}, "bs 3 not captured"),
+        ("forward_batch.batch_size <= self.max_bs",
+         {"forward_batch.batch_size": 4, "self.max_bs": 2}, "bs 4 > largest captured 2"),
         ("cuda_graph_bs<=self.max_bs", {"cuda_graph_bs": 4}, "bs 4 > largest captured ?"),
         ("self.graph_runner is not None", {"self.graph_runner": None},
          "no graph was captured (self.graph_runner is None)"),

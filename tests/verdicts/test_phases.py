@@ -49,7 +49,7 @@ def at(outcome: PhaseOutcome, size: int) -> list[Verdict]:
     ]
 
 
-@pytest.mark.parametrize("text", [AT_MOST, ONE_OF])
+@pytest.mark.parametrize("text", [AT_MOST, ONE_OF, "forward_batch.batch_size <= self.max_bs"])
 @pytest.mark.parametrize("captured", [(), (1, 2), (1, 2, 4), (8,), (1, 2, 4, 8, 16)])
 @pytest.mark.parametrize("top", [*range(1, 9), None])
 def test_ranges_agree_with_each_single_size(
