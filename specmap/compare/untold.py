@@ -32,14 +32,14 @@ def untold(
 
     ``maps`` are those of the base and of the change.
     """
-    found = _new_tests(was, now, renames) if now.arms else _lost_calls(was, maps, renames)
-    return tuple(sorted(set(found), key=lambda u: (u.span, u.text)))
+    found = {*_new_tests(was, now, renames), *_lost_calls(was, now, maps, renames)}
+    return tuple(sorted(found, key=lambda u: (u.span, u.text)))
 
 
 def _new_tests(was: Phase, now: Phase, renames: Renames) -> Iterator[Untold]:
-    """Yield tests that are new, where the ways that are left do not cover every pass.
+    """Yield what the ways that are left test and those of the base did not.
 
-    The rest goes where the map does not see.
+    Nothing where they cover every pass: then none goes where the map does not see.
     """
     if evaluate(simplify(any_of(*(arm.condition for arm in now.arms))), {}) is True:
         return
@@ -51,7 +51,9 @@ def _new_tests(was: Phase, now: Phase, renames: Renames) -> Iterator[Untold]:
                 yield Untold(atom.span, atom.text)
 
 
-def _lost_calls(was: Phase, maps: tuple[CodeMap, CodeMap], renames: Renames) -> Iterator[Untold]:
+def _lost_calls(
+    was: Phase, now: Phase, maps: tuple[CodeMap, CodeMap], renames: Renames
+) -> Iterator[Untold]:
     """Yield calls that lead nowhere at the place where the way to a phase breaks off.
 
     They led to it in the base, by whatever they are called on, or are new.
@@ -65,10 +67,11 @@ def _lost_calls(was: Phase, maps: tuple[CodeMap, CodeMap], renames: Renames) -> 
         if edge.callees and (edge.caller, edge.span.line) in sites
     }
     before = {_said(edge, renames) for edge in old.edges}
+    known = {site for arm in now.arms for site in arm.chain}
     ends = set().union(*(_broken_off(arm, maps, renames) for arm in graphs or was.arms))
     for edge in new.edges:
         said = (qualname_of(edge.caller), edge.text)
-        if edge.callees or said[0] not in ends:
+        if edge.callees or said[0] not in ends or (edge.caller, edge.span.line) in known:
             continue
         blind = edge.status is EdgeStatus.UNRESOLVED or edge.text == _LOOKED_UP
         if _called(said) in led or (blind and said not in before):

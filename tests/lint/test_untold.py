@@ -42,6 +42,11 @@ HIDDEN = {
         ((PASS, "getattr(self.model_runner, self.server_args.way)(forward_batch)"),),
         "out = getattr",
     ),
+    "the replay by a name of the launch": (
+        MODEL_RUNNER,
+        (("self.graph_runner.replay(", "getattr(self.graph_runner, self.server_args.way)("),),
+        "return ModelRunnerOutput(getattr",
+    ),
     "a function outside in place of the pass": (
         TP_WORKER,
         ((PASS, PASS.replace("self.model_runner", "self.passes")),

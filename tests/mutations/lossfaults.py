@@ -63,6 +63,26 @@ def another_mode(release: Release, rng: random.Random) -> Iterator[Mutant]:
                 yield Mutant("SPM113", function.span.file, (edit,), "", f"without {text}")
 
 
+def looked_up(release: Release, rng: random.Random) -> Iterator[Mutant]:
+    """A call on the way of verify looks its method up by a name that nobody knows."""
+    sites = {
+        site
+        for worker in release.codemap.workers
+        for phase in worker.phases
+        if phase.name is PhaseName.VERIFY
+        for arm in phase.arms
+        if arm.kind is SinkKind.GRAPH
+        for site in arm.chain[:-1]
+    }
+    for edge in release.codemap.edges:
+        receiver = edge.text.rpartition(".")[0]
+        if (edge.caller, edge.span.line) in sites and receiver.startswith("self.") and edge.callees:
+            code = f"getattr({receiver}, self.probe_way)"
+            edit = Edit("expression", edge.span.line, edge.text, code)
+            what = f"{edge.text} by a name of an attribute"
+            yield Mutant("SPM115", edge.span.file, (edit,), "", what)
+
+
 def _of_verify(release: Release, kind: str) -> Iterator[Decision]:
     """The decisions of a kind on the way of verify to its graph, outside the workers' files."""
     way = {
@@ -88,4 +108,4 @@ def _batch(node: ast.FunctionDef) -> str:
     return next((a.arg for a in named if ast.unparse(a.annotation or a) in BATCHES), "")
 
 
-LOSS_FAULTS: tuple[Fault, ...] = (refused, asked_for_less, another_mode)
+LOSS_FAULTS: tuple[Fault, ...] = (refused, asked_for_less, another_mode, looked_up)

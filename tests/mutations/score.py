@@ -25,7 +25,7 @@ from specmap.compare.renames import find_renames
 from specmap.lint.changed import with_changes
 from specmap.lint.engine import lint_map
 from specmap.lint.known import Before, accept, known_of
-from specmap.lint.rulebook import GRAPH_LOST, load_folder
+from specmap.lint.rulebook import GRAPH_LOST, GRAPH_UNTOLD, load_folder
 from specmap.pipeline import scan_tree
 from specmap.scan.vocabulary import rules_folder
 from tests.mutations.capturefaults import CAPTURE_FAULTS
@@ -40,7 +40,7 @@ RULES = load_folder(rules_folder())
 _LOST = next(rule for rule in RULES if rule.id == GRAPH_LOST)
 RELEASES = ("0.5.9", "0.5.12", "0.5.23")
 # Faults that cut a pass or a runner out of the map stand in a tree of their own.
-_CUTTING = ("SPM113", "SPM101", "SPM105", "SPM106", "SPM109")
+_CUTTING = ("SPM113", "SPM115", "SPM101", "SPM105", "SPM106", "SPM109")
 # What takes a phase out of its graph for every batch.
 _LOSSES = ("SPM113", "SPM101", "SPM105", "SPM106")
 # What they leave may be seen anywhere.
@@ -130,7 +130,7 @@ def batches(release: Release, mutants: Iterable[Mutant]) -> list[list[Mutant]]:
         if cutting:
             places = {mutant.file}
         # A loss has one cause: two faults that lose the same phase stand in two trees.
-        if mutant.rule in (GRAPH_LOST, "SPM106"):
+        if mutant.rule in (GRAPH_LOST, GRAPH_UNTOLD, "SPM106"):
             places.add(GRAPH_LOST)
         tree = next((t for t in trees if t[0] is cutting and not t[1] & places), None)
         if tree is None:
