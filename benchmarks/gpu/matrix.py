@@ -70,13 +70,16 @@ def verdict_cases(v1: bool) -> list[dict[str, Any]]:
 
 
 def tp2_cases(runs: Path) -> list[dict[str, Any]]:
-    """Return engines of two ranks; in the first one rank is made eager at the end.
+    """Return engines of two ranks; in ``tp2-forced`` one rank is made eager while it runs.
 
-    What NCCL launches is counted in the first and the last, SGLang's own all-reduce in the other.
+    What NCCL launches is counted in the first two, SGLang's own all-reduce in ``tp2-own``.
     """
 
     def armed(name: str, **more: Any) -> list[dict[str, Any]]:
         return [DISARM, {"do": "arm", "dir": str(runs / name), **more}]
+
+    def steady(name: str) -> list[dict[str, Any]]:
+        return [wave(4, 48, tell=armed(f"{name}.steady")), wave(4, 64)]
 
     def counted(name: str) -> list[dict[str, Any]]:
         return [
@@ -85,44 +88,35 @@ def tp2_cases(runs: Path) -> list[dict[str, Any]]:
             wave(4, 8, profile=True),
         ]
 
-    def steady(name: str) -> list[dict[str, Any]]:
-        return [wave(4, 8), wave(4, 48, tell=armed(name)), wave(4, 64)]
-
-    flag = runs / "tp2-nccl.flag"
+    flag = str(runs / "tp2-forced.flag")
     forced = [
-        wave(4, 16, tell=armed("tp2-nccl.forced")),
+        wave(4, 16, tell=armed("tp2-forced.ranks")),
         # Rank 0 replays, rank 1 launches: should they wait for each other, it is for ever.
-        wave(4, 96, flag=str(flag), limit_s=30),
+        wave(4, 96, flag=flag, limit_s=30),
     ]
-    end = wave(1, 2, tell=[DISARM], limit_s=10)
     nccl = {"tp_size": 2, "disable_custom_all_reduce": True}
+    switched = {"SPECMAP_FORCED_FLAG": flag, "NCCL_GRAPH_REGISTER": "0"}
     common = {
         "algorithm": "EAGLE3",
         "tracer": "dormant",
         # Graphs of the prefill take a minute to capture.
         "optional": {"disable_piecewise_cuda_graph": True, "disable_prefill_cuda_graph": True},
     }
-    turns = {"TURNS": str(runs / "turns")}
+    cases: list[tuple[str, list[dict[str, Any]], dict[str, Any], dict[str, str], str]] = [
+        ("tp2-nccl", [*steady("tp2-nccl"), *counted("tp2-nccl")], nccl, {}, ""),
+        ("tp2-disabled", counted("tp2-disabled"), nccl | {"disable_cuda_graph": True}, {}, ""),
+        ("tp2-own", [*steady("tp2-own"), *counted("tp2-own")], {"tp_size": 2}, {}, ""),
+        ("tp2-forced", forced, nccl, switched, str(HERE / "forced")),
+    ]
     return [
         common | {
-            "name": "tp2-nccl",
-            "waves": [*steady("tp2-nccl.steady"), *counted("tp2-nccl"), *forced, end],
-            "extra": nccl,
-            "path": str(HERE / "forced"),
-            "environment": turns | {"SPECMAP_FORCED_FLAG": str(flag), "NCCL_GRAPH_REGISTER": "0"},
-        },
-        common | {
-            "name": "tp2-disabled",
-            "waves": [wave(4, 8), *counted("tp2-disabled"), end],
-            "extra": nccl | {"disable_cuda_graph": True},
-            "environment": turns,
-        },
-        common | {
-            "name": "tp2-own",
-            "waves": [*steady("tp2-own.steady"), *counted("tp2-own"), end],
-            "extra": {"tp_size": 2},
-            "environment": turns,
-        },
+            "name": name,
+            "waves": [wave(4, 8), *waves, wave(1, 2, tell=[DISARM], limit_s=10)],
+            "extra": extra,
+            "path": path,
+            "environment": {"TURNS": str(runs / "turns"), **environment},
+        }
+        for name, waves, extra, environment, path in cases
     ]  # fmt: skip
 
 
@@ -196,7 +190,7 @@ def main(release: str, plan: Path, agent: Path, out: Path, groups: list[str]) ->
     runs.mkdir(parents=True)
     chosen = {
         "verdicts": (verdict_cases(v1), 4),
-        "tp2": (tp2_cases(runs), 3),
+        "tp2": (tp2_cases(runs), 4),
         "launches": (launch_cases(v1), 4),
     }
     for wanted in groups:

@@ -140,7 +140,8 @@ def _ranges(numbers: Sequence[int]) -> str:
             parts[-1].append(number)
         else:
             parts.append([number])
-    return ", ".join(f"{p[0]} to {p[-1]}" if p[1:] else str(p[0]) for p in parts)
+    words = (f"{p[0]} to {p[-1]}" if len(p) > 2 else ", ".join(map(str, p)) for p in parts)
+    return ", ".join(words)
 
 
 def told_once(found: Iterable[RunFinding], ranks: Sequence[RankRun]) -> Iterator[RunFinding]:

@@ -299,6 +299,15 @@ def test_ranks_of_a_grid_that_are_no_rectangle_are_named_one_by_one(tmp_path: Pa
     assert fault.message == "ranks tp 0, pp 1; tp 1; tp 1, pp 1: x"
 
 
+def test_two_ranks_are_no_range(tmp_path: Path) -> None:
+    pair = two()
+    for rank in pair:
+        rank.cycle()
+        rank.names.append({"id": 90, "kind": "fault", "text": "x"})
+    (fault,) = read(tmp_path, *pair).findings
+    assert fault.message == "ranks tp 0, 1: x"
+
+
 def test_files_that_are_missing_on_many_ranks_are_one_line(tmp_path: Path) -> None:
     every = [Rank(tp, 10 + tp) for tp in range(20)]
     for rank in every:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -98,3 +101,56 @@ def test_an_engine_that_hangs_is_killed_and_its_folders_are_there(
     assert said.startswith("one: exit timeout, ")
     assert time.monotonic() - start < 30
     assert (runs / "one.steady" / "plan.json").read_text("utf-8") == "{}"
+
+
+class Runner:
+    model_runner = SimpleNamespace(tp_rank=1)
+
+    def can_run(self) -> bool:
+        return True
+
+
+class Scheduler:
+    """Asks twice a batch, as SGLang's second kind of worker does for its verify pass."""
+
+    def run_batch(self, between: Callable[[], object]) -> list[bool]:
+        prepared = Runner().can_run()
+        between()
+        return [prepared, Runner().can_run()]
+
+
+def test_the_forced_rank_begins_between_two_batches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pass that was prepared as a replay and then runs eager reads what is not there."""
+    group = SimpleNamespace(pynccl_comm=SimpleNamespace(disabled=True))
+    modules: dict[str, dict[str, Any]] = {
+        "managers.scheduler": {"Scheduler": Scheduler},
+        "model_executor": {},
+        "model_executor.cuda_graph_runner": {"CudaGraphRunner": Runner},
+        "model_executor.model_runner": {"ModelRunner": SimpleNamespace(forward=None)},
+        "distributed.parallel_state": {"get_tp_group": lambda: group},
+    }
+    for name, members in {"": {}, "managers": {}, "distributed": {}, **modules}.items():
+        full = f"sglang.srt.{name}".rstrip(".")
+        module = ModuleType(full)
+        vars(module).update(members)
+        monkeypatch.setitem(sys.modules, full, module)
+    monkeypatch.setitem(sys.modules, "sglang", ModuleType("sglang"))
+    flag = tmp_path / "flag"
+    monkeypatch.setenv("SPECMAP_FORCED_FLAG", str(flag))
+    monkeypatch.syspath_prepend(str(Path(matrix.__file__).parent / "forced"))
+    original = Scheduler.run_batch
+    importlib.import_module("specmap_forced").install()
+
+    def switched() -> None:
+        flag.touch()
+        until = time.monotonic() + 20
+        while Scheduler.run_batch is original and time.monotonic() < until:
+            time.sleep(0.02)
+
+    scheduler = Scheduler()
+    assert scheduler.run_batch(switched) == [True, True]
+    assert scheduler.run_batch(lambda: None) == [False, False]
+    assert Scheduler.run_batch is original
+    assert group.pynccl_comm.disabled is False

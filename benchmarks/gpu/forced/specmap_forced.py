@@ -1,7 +1,8 @@
 """A plugin for one run: the target of one tensor-parallel rank does not replay its graph.
 
 Put this folder on PYTHONPATH: SGLang (0.5.11 on) loads it in every scheduler process. With
-``SPECMAP_FORCED_FLAG`` it waits until that file is there.
+``SPECMAP_FORCED_FLAG`` it waits until that file is there, and then for the next batch: the worker
+asks twice a pass, once to prepare it and once to run it, and both answers must be the same.
 
 Captured collectives go through SGLang's own NCCL communicator, launched ones through torch's
 (the table in ``GroupCoordinator.graph_capture``). A rank that launches while another replays
@@ -39,10 +40,18 @@ def install() -> None:
 
 
 def wait_and_force(flag: str) -> None:
-    """Wait for the file."""
+    """Wait for the file, and have the scheduler's own thread begin between two batches."""
     while not Path(flag).exists():
         time.sleep(0.1)
-    force()
+    scheduler = importlib.import_module("sglang.srt.managers.scheduler").Scheduler
+    run_batch = scheduler.run_batch
+
+    def first(self: Any, *args: Any, **kwargs: Any) -> Any:
+        scheduler.run_batch = run_batch
+        force()
+        return run_batch(self, *args, **kwargs)
+
+    scheduler.run_batch = first
 
 
 def force() -> None:
