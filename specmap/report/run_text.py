@@ -52,7 +52,7 @@ def render_ranks(ranks: tuple[RankRun, ...], options: RenderOptions) -> str:
         if key not in rows or _replayed(phase) < _replayed(rows[key]):
             rows[key] = phase
     cycles = max((rank.cycles for rank in ranks), default=0)
-    out.print(Text(f"{len(ranks)} ranks · {cycles} cycles", style="dim"))
+    out.print(Text(f"{_number_of(ranks)} · {cycles} cycles", style="dim"))
     for (worker, name), phase in rows.items():
         state = phase.state.value if phase.state is not None else ""
         why = f"  {phase.reasons[0].text}" if phase.reasons and state == State.EAGER else ""
@@ -65,6 +65,10 @@ def render_ranks(ranks: tuple[RankRun, ...], options: RenderOptions) -> str:
     return "\n".join(line.rstrip() for line in sink.getvalue().splitlines()) + "\n"
 
 
+def _number_of(ranks: tuple[RankRun, ...]) -> str:
+    return f"{len(ranks)} rank{'s' if len(ranks) != 1 else ''}"
+
+
 def _replayed(phase: PhaseStats) -> float:
     replays = phase.counts.get(State.GRAPH, 0) + phase.counts.get(State.PIECEWISE, 0)
     return replays / phase.passes if phase.passes else 0.0
@@ -72,7 +76,7 @@ def _replayed(phase: PhaseStats) -> float:
 
 def blocks(run: Run, width: int) -> Iterator[RenderableType]:
     """Yield the report block by block, for a page of so many characters."""
-    facts = [f"{len(run.ranks)} rank{'s' if len(run.ranks) != 1 else ''}"]
+    facts = [_number_of(run.ranks)]
     if run.release:
         facts.insert(0, f"SGLang {run.release}")
     yield heading("Run", " · ".join(facts))

@@ -32,6 +32,7 @@ def test_the_phases_alone_show_the_rank_that_replays_least() -> None:
     assert verify.endswith("bs 4 > largest captured 2")
     assert max(map(len, lines)) < 120
     assert render_ranks((), RenderOptions()) == "0 ranks · 0 cycles\n"
+    assert render_ranks(RUN.ranks[:1], RenderOptions()).startswith("1 rank · 91 cycles\n")
 
 
 def test_launches_are_shown_where_they_were_counted() -> None:
