@@ -128,7 +128,9 @@ def _others_decide(
     if not isinstance(end, cst.Return) or end.value is not value:
         return False
     return any(
-        isinstance(s, cst.If) and facts.truth(source.flat(s.test), scope) is None
+        isinstance(s, cst.If)
+        and facts.truth(source.flat(s.test), scope) is None
+        and source.code(s.body).rstrip().endswith(("return False", "return None"))
         for s in function.body.body
     )
 
