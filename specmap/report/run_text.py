@@ -398,6 +398,9 @@ def _killed(ranks: tuple[RankRun, ...]) -> Iterator[str]:
             rank for rank in ranks
             if not rank.finished and not rank.cut_short and rank.salvaged is salvaged
         ]  # fmt: skip
-        if named:
-            after = ", ".join(f"{rank_names([rank])} after {rank.cycles}" for rank in named)
+        ended: dict[int, list[RankRun]] = {}
+        for rank in named:
+            ended.setdefault(rank.cycles, []).append(rank)
+        if ended:
+            after = ", ".join(f"{rank_names(each)} after {n}" for n, each in ended.items())
             yield f"{said} ({after} cycles)"

@@ -56,6 +56,14 @@ def test_launches_are_shown_where_they_were_counted() -> None:
     jsonschema.Draft202012Validator(SCHEMA).validate(json.loads(render_run_json(run)))
 
 
+def test_ranks_that_ended_in_the_same_cycle_are_named_together() -> None:
+    """Engine.shutdown() kills all of them."""
+    ranks = tuple(replace(RUN.ranks[0], tp_rank=n, finished=False) for n in range(8))
+    last = replace(ranks[0], tp_rank=8, finished=False, cycles=92)
+    text = render_run(replace(RUN, ranks=(*ranks, last)), RenderOptions(width=400))
+    assert "records are missing (TP 0-7 after 91, TP 8 after 92 cycles)" in text
+
+
 @pytest.mark.parametrize(
     ("rate", "said"),
     [(0.8349, "0.835"), (9.5, "9.50"), (80.0, "80.0"), (807.4, "807"), (2154.4, "2154")],
