@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -110,26 +110,41 @@ class Runner:
         return True
 
 
+class ModelRunner:
+    """Runs a pass; ``seen`` is whether the communicator of the graphs was off meanwhile."""
+
+    group = SimpleNamespace(pynccl_comm=SimpleNamespace(disabled=True))
+    seen: ClassVar[list[bool]] = []
+
+    def forward(self) -> bool:
+        said = Runner().can_run()
+        self.seen.append(self.group.pynccl_comm.disabled)
+        return said
+
+
 class Scheduler:
     """Asks twice a batch, as SGLang's second kind of worker does for its verify pass."""
 
     def run_batch(self, between: Callable[[], object]) -> list[bool]:
         prepared = Runner().can_run()
         between()
-        return [prepared, Runner().can_run()]
+        return [prepared, ModelRunner().forward()]
 
 
 def test_the_forced_rank_begins_between_two_batches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A pass that was prepared as a replay and then runs eager reads what is not there."""
-    group = SimpleNamespace(pynccl_comm=SimpleNamespace(disabled=True))
+    """A pass that was prepared as a replay and then runs eager reads what is not there.
+
+    The communicator of the graphs is on in the eager pass alone: in a prefill of both ranks it
+    would be on in one of them.
+    """
     modules: dict[str, dict[str, Any]] = {
         "managers.scheduler": {"Scheduler": Scheduler},
         "model_executor": {},
         "model_executor.cuda_graph_runner": {"CudaGraphRunner": Runner},
-        "model_executor.model_runner": {"ModelRunner": SimpleNamespace(forward=None)},
-        "distributed.parallel_state": {"get_tp_group": lambda: group},
+        "model_executor.model_runner": {"ModelRunner": ModelRunner},
+        "distributed.parallel_state": {"get_tp_group": lambda: ModelRunner.group},
     }
     for name, members in {"": {}, "managers": {}, "distributed": {}, **modules}.items():
         full = f"sglang.srt.{name}".rstrip(".")
@@ -153,4 +168,5 @@ def test_the_forced_rank_begins_between_two_batches(
     assert scheduler.run_batch(switched) == [True, True]
     assert scheduler.run_batch(lambda: None) == [False, False]
     assert Scheduler.run_batch is original
-    assert group.pynccl_comm.disabled is False
+    assert ModelRunner.seen == [True, False]
+    assert ModelRunner.group.pynccl_comm.disabled

@@ -77,22 +77,23 @@ def force() -> None:
 
 
 def communicator_of_graphs() -> Callable[[], None]:
-    """Return what switches that communicator on until the forward pass ends."""
+    """Return what switches that communicator on until the forward pass ends.
+
+    It is asked for in front of the pass already, where the pass is prepared.
+    """
     from sglang.srt.distributed.parallel_state import get_tp_group
     from sglang.srt.model_executor.model_runner import ModelRunner
 
-    forward = ModelRunner.forward
+    forward, usual = ModelRunner.forward, get_tp_group().pynccl_comm.disabled
 
     def switch() -> None:
         get_tp_group().pynccl_comm.disabled = False
 
     def restoring(self: Any, *args: Any, **kwargs: Any) -> Any:
-        communicator = get_tp_group().pynccl_comm
-        before = communicator.disabled
         try:
             return forward(self, *args, **kwargs)
         finally:
-            communicator.disabled = before
+            get_tp_group().pynccl_comm.disabled = usual
 
     ModelRunner.forward = restoring
     return switch
