@@ -289,8 +289,9 @@ class Walk:
         if not isinstance(value, Instance):
             return value
         if value not in self.notes.kinds:
-            origin = value.origin
-            made = self._constants(origin.call, origin.scope) if origin else ()
+            # As they are written: to ask for more here would change what others find later.
+            given = enumerate(arguments_of(value.origin.call) if value.origin else ())
+            made = tuple((i, a.value) for i, a in given if isinstance(a, ast.Constant))
             self.notes.kinds[value] = (value.cls, made)
         return self.notes.kinds[value]
 
