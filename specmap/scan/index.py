@@ -233,6 +233,17 @@ class Tree:
         files = (f for f in self._files if f.startswith(under))
         return [f for f in files if any(m in self.source(f) for m in marks)]
 
+    def modules_holding(self, words: Iterable[str]) -> list[Module]:
+        """Return the modules of the package whose text holds one of the words."""
+        files = self.files_holding(words, (f"{self.package}/",))
+        return [module for module in map(self.module_at, files) if module]
+
+    def is_named(self, module: Module) -> bool:
+        """Return whether another file names a module, as one that imports it does."""
+        word = module.name.rpartition(".")[2]
+        files = self.files_holding((word,), (f"{self.package}/",))
+        return any(file != module.file for file in files)
+
     def subclasses(self, name: str, skip: Callable[[str], bool]) -> list[ClassInfo]:
         """Return the classes with a base of this (last) name, modules to skip left out."""
         self.asked.bases.add(name)

@@ -82,8 +82,7 @@ class Replaced:
         marks = [f"{before}{name}{quote}" for name in sorted(words.decisions)
                  for quote in "\"'" for before in (quote, ".")]  # fmt: skip
         tree = self._resolver.tree
-        modules = map(tree.module_at, tree.files_holding(marks, words.scope))
-        return [one for module in modules if module for one in self._naming(module)]
+        return [one for m in tree.modules_holding(marks) for one in self._naming(m)]
 
     def _naming(self, module: Module) -> Iterator[Named]:
         for call in nodes_in(module.tree):

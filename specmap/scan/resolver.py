@@ -17,7 +17,7 @@ from specmap.scan.guards import Execution, Path, Store
 from specmap.scan.index import Tree
 from specmap.scan.members import Members
 from specmap.scan.memo import Memo
-from specmap.scan.module import ClassInfo, FunctionInfo, Patch, last_name
+from specmap.scan.module import ClassInfo, FunctionInfo, Module, Patch, last_name
 from specmap.scan.names import Names
 from specmap.scan.parameters import Parameters
 from specmap.scan.truths import Truths, strongest
@@ -158,10 +158,17 @@ class Resolver:
         """Return functions in the scope that store to ``<something>.attribute``."""
         if attribute not in self._outside:
             found = []
-            for module in self.tree.modules_storing(attribute, self.vocabulary.scope):
+            for module in self._storing(attribute):
                 found += module.outside_stores.get(attribute, [])
             self._outside[attribute] = found
         return self._outside[attribute]
+
+    def _storing(self, attribute: str) -> list[Module]:
+        """Return the modules that assign some ``x.attribute``: of a decision, in any folder."""
+        if attribute not in self.vocabulary.decisions:
+            return self.tree.modules_storing(attribute, self.vocabulary.scope)
+        marks = (f".{attribute} =", f".{attribute}=", f'"{attribute}"', f"'{attribute}'")
+        return self.tree.modules_holding(marks)
 
     def patches(self, attribute: str) -> list[tuple[Scope, Patch]]:
         """Return the stores to ``<something>.attribute`` while modules are loaded.
@@ -171,13 +178,16 @@ class Resolver:
         """
         if attribute not in self._patches:
             self._patches[attribute] = found = [
-                (Scope(Frame(None, module)), patch)
-                for module in self.tree.modules_storing(attribute, self.vocabulary.scope)
+                (
+                    Scope(Frame(None, module)),
+                    patch._replace(always=patch.always and self.tree.is_named(module)),
+                )
+                for module in self._storing(attribute)
                 for patch in module.patches.get(attribute, ())
             ]
             decides = attribute in self.vocabulary.decisions
             for function in self.outside_functions(attribute) if decides else ():
-                runs = function.module.runs(function)
+                runs = function.module.runs(function) and self.tree.is_named(function.module)
                 for store in self.attributes.execution(
                     self.attributes.frame(None, function)
                 ).stores:

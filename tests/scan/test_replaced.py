@@ -353,3 +353,51 @@ def test_a_runner_that_another_object_takes_away(tmp_path: Path, lines: str, als
     found = render(verify(folder))
     usual = f"not server_args.disable_cuda_graph and {USUAL}"
     assert found == (also if also == "never" else f"{also} and {usual}" if also else usual)
+
+
+PATCHES = "sglang/srt/fork_patches.py"
+PATCH = """\
+from sglang.srt.model_executor import cuda_graph_runner
+from sglang.srt.model_executor.cuda_graph_runner import CudaGraphRunner
+
+def never(self, forward_batch):
+    return False
+
+"""
+INSTALL = """\
+def install():
+    original = cuda_graph_runner.CudaGraphRunner.can_run
+
+    def can_run(self, forward_batch):
+        return forward_batch.batch_size <= 2 and original(self, forward_batch)
+
+    cuda_graph_runner.CudaGraphRunner.can_run = can_run
+
+install()
+"""
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "CudaGraphRunner.can_run = never",
+        'setattr(CudaGraphRunner, "can_run", never)',
+        'mock.patch.object(CudaGraphRunner, "can_run", never).start()',
+        INSTALL,
+    ],
+)
+@pytest.mark.parametrize("imported", [True, False])
+def test_a_decision_replaced_from_any_folder(tmp_path: Path, lines: str, imported: bool) -> None:
+    """In a module that nothing imports it may be replaced, or not."""
+    folder = plant(tmp_path / "t")
+    (folder / PATCHES).write_text(PATCH + lines + "\n", "utf-8")
+    if imported:
+        edit(folder, WORKER, ("\n\nclass", "\nimport sglang.srt.fork_patches\n\n\nclass"))
+    found = render(verify(folder))
+    if imported and "never" in lines and "mock" not in lines:
+        assert found == "never"
+    elif imported and lines == INSTALL:
+        assert LIMIT in found
+    else:
+        assert found not in ("never", AS_IT_IS)
+        assert LIMIT not in found
