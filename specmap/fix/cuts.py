@@ -30,6 +30,37 @@ def operands(
     return [*inner, *right]
 
 
+def required(node: cst.BaseExpression, holds: bool = True) -> Iterator[cst.BaseExpression]:
+    """Yield the parts of a test that take part in it as they are, where it shall hold or not.
+
+    What a ``not`` turns round is left out: where that is false, the test is true.
+    """
+    node = unwrapped(node)
+    if isinstance(node, cst.BooleanOperation):
+        yield from required(node.left, holds)
+        yield from required(node.right, holds)
+    elif isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Not):
+        yield from required(node.expression, not holds)
+    elif isinstance(node, cst.IfExp):
+        yield from required(node.body, holds)
+        yield from required(node.orelse, holds)
+    elif (nothing := _compared_with_none(node)) is not None:
+        yield from required(nothing.left, holds is _differs(nothing))
+    elif holds:
+        yield node
+
+
+def _compared_with_none(node: cst.BaseExpression) -> cst.Comparison | None:
+    if not isinstance(node, cst.Comparison) or len(node.comparisons) != 1:
+        return None
+    other = node.comparisons[0].comparator
+    return node if isinstance(other, cst.Name) and other.value == "None" else None
+
+
+def _differs(node: cst.Comparison) -> bool:
+    return isinstance(node.comparisons[0].operator, cst.IsNot)
+
+
 def without(source: Source, chain: list[cst.BaseExpression], index: int) -> Change:
     """Return the change that takes one operand out of a chain of two or more."""
     here = source.extent(chain[index])

@@ -14,8 +14,11 @@ from specmap.codemap.condition import Condition, atoms_of, evaluate
 from specmap.codemap.graph import Attribute, Phase, Worker
 from specmap.codemap.source import file_of, qualname_of
 from specmap.codemap.verdict import PhaseName, SinkKind
+from specmap.fix.cuts import required
 from specmap.fix.facts import Facts
-from specmap.fix.tree import Source, Tree, assigned, mentions, statements, walk
+from specmap.fix.tree import Source, Tree, assigned, statements, walk
+
+_NO = ("return False", "return None")
 
 
 class Part(StrEnum):
@@ -178,18 +181,19 @@ def _asks(tree: Tree, facts: Facts, place: Place) -> Iterator[tuple[str, int]]:
     function, source = tree.function(place.symbol), tree.source_of(place.symbol)
     if function is None or place.part is Part.CAPTURE:
         return
-    values = decision(tree, place)[1]
+    parts = [p for value in decision(tree, place)[1] for p in required(value)]
     if place.part is Part.RUNNER:
-        values += [n.test for n in walk(function.body) if isinstance(n, cst.If)]
+        ifs = [n for n in walk(function.body) if isinstance(n, cst.If)]
+        left = [n.test for n in ifs if source.code(n.body).rstrip().endswith(_NO)]
+        parts += [p for test in left for p in required(test, holds=False)]
     else:
-        values += _receivers(source, function, place)
-    for value in values:
-        for call in walk(value):
-            if isinstance(call, cst.Call):
-                asked = ast.parse(source.flat(call.func), mode="eval").body
-                meant = facts.meant(asked, facts.scope(place.symbol))
-                if meant is not None:
-                    yield meant[0], source.lines(call)[0]
+        parts += _receivers(source, function, place)
+    for call in parts:
+        if isinstance(call, cst.Call):
+            asked = ast.parse(source.flat(call.func), mode="eval").body
+            meant = facts.meant(asked, facts.scope(place.symbol))
+            if meant is not None:
+                yield meant[0], source.lines(call)[0]
 
 
 def _receivers(source: Source, function: cst.FunctionDef, place: Place) -> list[cst.BaseExpression]:
@@ -274,9 +278,10 @@ def decision(tree: Tree, place: Place) -> tuple[set[str], list[cst.BaseExpressio
     names: set[str] = set()
     waiting = list(values)
     while waiting:
-        value = waiting.pop()
-        for name, _ in bound:
-            if name not in names and mentions(value, name):
+        for part in required(waiting.pop()):
+            read = part.func if isinstance(part, cst.Call) else part
+            name = read.value if isinstance(read, cst.Name) else ""
+            if name and name not in names:
                 names.add(name)
                 made_of = [v for n, v in bound if n == name]
                 values += made_of

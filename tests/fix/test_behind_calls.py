@@ -60,6 +60,28 @@ def test_a_live_test_inside_the_same_term_is_not_taken_along(decision: str, tmp_
     assert {a.rewrite.id for a in report.attempts} == {"SPF199"}
 
 
+ODD = "forward_batch.batch_size % 2 == 1 and self.odd"
+BOTH = f"{CLASS}    trees = False\n    odd = False\n\n"
+BLOCKED = f"\n    def _odd(self, forward_batch):\n        return {ODD}\n"
+
+
+@pytest.mark.parametrize(
+    ("decision", "behind"),
+    [
+        (f"odd = {ODD}\n        {FITS[:-1]} and not odd", ""),
+        (f"{FITS[:-1]} and not self._odd(forward_batch)", BLOCKED),
+        (f"if self._odd(forward_batch):\n            return False\n        {FITS[:-1]}", BLOCKED),
+        (f"odd = None if not ({ODD}) else 1\n        {FITS[:-1]} and odd is None", ""),
+    ],
+)
+def test_what_is_turned_round_is_no_cause(decision: str, behind: str, tmp_path: Path) -> None:
+    """``odd`` is false as well, and keeps nothing from its graph; without it odd batches lose."""
+    changes = ((RUNNER, CLASS, BOTH), (RUNNER, FITS, f"{decision} and self.trees\n{behind}"))
+    report = run(fork(tmp_path / "fork", changes))
+    assert [a.proposal.what.partition(":")[0] for a in report.applied] == ["self.trees"]
+    assert f"{decision}\n{behind}" in report.after[RUNNER]
+
+
 FLAGS = (
     "from dataclasses import dataclass\n\n\n@dataclass\nclass Flags:\n"
     "    decode: bool = True\n    verify: bool = False\n\n"
