@@ -15,7 +15,7 @@ demo:
 	$(PYTHON) -m venv output/demo-venv
 	output/demo-venv/bin/pip install --quiet .
 	output/demo-venv/bin/specmap scan sglang==$(RELEASE) --worker $(WORKER)
-	output/demo-venv/bin/specmap scan sglang==$(RELEASE) --worker $(WORKER) --format svg
+	output/demo-venv/bin/specmap scan sglang==$(RELEASE) --worker $(WORKER) --format svg || ! command -v dot
 
 env: $(STAMP)
 

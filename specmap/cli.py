@@ -192,7 +192,8 @@ def scan(
     2: every phase of the cycle is UNKNOWN.
 
     Drawings (svg, png) need Graphviz; without its 'dot' program the .dot and Mermaid texts
-    are written instead. Exit code 2: the scan failed, or the map is partial.
+    are written instead, and the exit code is 2. It is 2 too where the scan failed or the map is
+    partial.
     """
     if launch is not None:
         return judged(
@@ -217,9 +218,10 @@ def scan(
     if to_stdout:
         _print(pipeline.render(codemap, name, options))
     else:
-        _report_written(
-            pipeline.write(codemap, name, options, Path(output) if output else None), quiet
-        )
+        written = pipeline.write(codemap, name, options, Path(output) if output else None)
+        _report_written(written, quiet)
+        if written.dot_missing:
+            return _FAILED
     return _fail(codemap.unread) if codemap.unread else 0
 
 

@@ -10,7 +10,9 @@ from packaging.version import InvalidVersion, Version
 
 from specmap.codemap.explanation import Explanation, PhaseReason, PlaceReason
 from specmap.codemap.graph import CodeMap
+from specmap.codemap.outcome import Outcome
 from specmap.codemap.source import lines_of, text_of
+from specmap.codemap.verdict import PhaseName
 from specmap.errors import SpecmapError
 from specmap.launched import Launch, Prepared, check, ready
 from specmap.pipeline import (
@@ -55,15 +57,24 @@ def explain(
         check(vocabulary, launch)
     with resolved(target, use_cache=use_cache, progress=progress) as tree:
         codemap = scan_resolved(tree, platform=platform, progress=progress)
-        named = find_place(codemap, place)
         answer = Explanation(codemap.target, place, (), None, None)
-        found = _found(tree, codemap, named, use_cache, progress)
-        answer = replace(answer, found=found)
         if launch is None:
+            named = find_place(codemap, place)
             phases = (_plain(codemap, named),) if isinstance(named, PhasePlace) else ()
-            return replace(answer, phases=phases)
+            found = _found(tree, codemap, named, use_cache, progress)
+            return replace(answer, phases=phases, found=found)
+        alone = place in set(PhaseName)
+        if not alone:
+            find_place(codemap, place)
         library = Library(tree.checkout.root, vocabulary.package)
-        return _launched(answer, named, ready(codemap, library, vocabulary, launch))
+        prepared = ready(codemap, library, vocabulary, launch)
+        outcome = prepared.judged()
+        if alone and (not outcome.workers or outcome.refusal is not None):
+            why = "the server refuses to start" if outcome.refusal else "no worker runs"
+            raise SpecmapError(f"{place}: {why}; specmap scan with this launch says more")
+        named = find_place(codemap, place, [worker.id for worker in outcome.workers])
+        answer = replace(answer, found=_found(tree, codemap, named, use_cache, progress))
+        return _launched(answer, named, prepared, outcome)
 
 
 def _found(
@@ -95,16 +106,17 @@ def _plain(codemap: CodeMap, named: PhasePlace) -> PhaseReason:
     return phase_reason(codemap, named.worker, named.phase)
 
 
-def _launched(answer: Explanation, named: object, prepared: Prepared) -> Explanation:
+def _launched(
+    answer: Explanation, named: object, prepared: Prepared, outcome: Outcome
+) -> Explanation:
     """Add what a launch makes of the place."""
-    from specmap.why.changes import Setup, alternatives
+    from specmap.why.changes import alternatives
     from specmap.why.phases import not_run, phase_reason
     from specmap.why.places import PhasePlace
 
     question = prepared.question
-    outcome = prepared.judged()
     if not isinstance(named, PhasePlace):
-        return replace(answer, outcome=outcome)
+        return replace(answer, found=_valued(answer.found, prepared, outcome), outcome=outcome)
     if all(worker.id != named.worker.id for worker in outcome.workers):
         missed = not_run(prepared.codemap, named.worker, named.phase, outcome)
         return replace(answer, phases=(missed,), outcome=outcome)
@@ -115,21 +127,27 @@ def _launched(answer: Explanation, named: object, prepared: Prepared) -> Explana
         prepared.codemap, named.worker, named.phase, lambda atom: court.value(atom, size)
     )
     facts = evaluator.facts()
-    setup = Setup(
-        prepared.codemap,
-        prepared.words,
-        question.batch,
-        evaluator.inputs,
-        frozenset(facts.facts),
-        prepared.fresh,
-    )
     needs = tuple(need.term for need in reason.needs)
     reason = replace(
         reason,
         verdict=judged.verdict,
-        alternatives=alternatives(setup, facts.facts, judged, needs),
+        alternatives=alternatives(prepared.setup(), facts.facts, judged, needs),
     )
     return replace(answer, phases=(reason,), outcome=outcome)
+
+
+def _valued(found: PlaceReason | None, prepared: Prepared, outcome: Outcome) -> PlaceReason | None:
+    """Give the tests of a line their values under a launch, for the workers that it runs."""
+    if found is None or not found.tests:
+        return found
+    court, size = prepared.court(), prepared.question.batch.size or 1
+    run = {worker.id: worker for worker in outcome.workers}
+    tests = []
+    for test in found.tests:
+        if test.worker in run:
+            court.truths.phase = test.phase
+            tests.append(replace(test, value=court.value(test.atom, size)))
+    return replace(found, tests=tuple(tests))
 
 
 def _lines(tree: Resolved, file: str) -> list[str]:

@@ -93,7 +93,7 @@ def _alternatives(
     prepared: Prepared, outcome: Outcome
 ) -> Mapping[PhaseName, tuple[Alternative, ...]]:
     """Return what would give back the graph of the decode phases that lost it, verify first."""
-    from specmap.why.changes import Setup, alternatives
+    from specmap.why.changes import alternatives
 
     lost = [
         phase
@@ -102,14 +102,7 @@ def _alternatives(
     ]
     evaluator = prepared.settings()
     facts = evaluator.facts().facts
-    setup = Setup(
-        prepared.codemap,
-        prepared.words,
-        prepared.question.batch,
-        evaluator.inputs,
-        frozenset(facts),
-        prepared.fresh,
-    )
+    setup = prepared.setup()
     found: dict[PhaseName, tuple[Alternative, ...]] = {}
     for phase in sorted(lost, key=lambda phase: phase.name is not PhaseName.VERIFY):
         found[phase.name] = alternatives(setup, facts, phase, ())

@@ -18,6 +18,7 @@ from specmap.pipeline import Progress, resolved, scan_resolved
 from specmap.witness import largest_logged, with_log
 
 if TYPE_CHECKING:
+    from specmap.scan.launch.arguments import Argument
     from specmap.scan.launch.evaluator import Evaluator
     from specmap.scan.launch.library import Library
     from specmap.scan.launch.tables import Inputs
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from specmap.verdicts.outcome import Question
     from specmap.verdicts.phases import Judge
     from specmap.verdicts.words import VerdictWords
+    from specmap.why.changes import Setup
 
 # Memory of the smallest and the largest GPU, in MiB: what both capture, every one captures.
 _SMALLEST_MIB, _LARGEST_MIB = 8 * 1024, 288 * 1024
@@ -119,6 +121,7 @@ class Prepared:
     logged: bool = False
     batches: tuple[LoggedBatch, ...] = ()
     named: int | None = None
+    arguments: tuple[Argument, ...] = ()
 
     def judged(self) -> Outcome:
         """Return the outcome, with what rests on assumed models marked, beside the log."""
@@ -140,6 +143,27 @@ class Prepared:
         """Return what the outcome rests on: assumed models may not fit the launch."""
         refused = self.evaluator.facts().refused is not None
         return self.sure if refused and self.sure.facts().refused is None else self.evaluator
+
+    def setup(self) -> Setup:
+        """Return the launch as one whose settings can be changed."""
+        from specmap.why.changes import Setup
+
+        settings = self.settings()
+        ways = {"value": dict[str, str](), "flag": dict[str, str](), "list": dict[str, str]()}
+        for argument in self.arguments:
+            if argument.refused is None and argument.deprecated is None:
+                ways[argument.kind].setdefault(argument.field, argument.flags[0])
+        return Setup(
+            self.codemap,
+            self.words,
+            self.question.batch,
+            settings.inputs,
+            frozenset(settings.facts().facts),
+            self.fresh,
+            settings.pool_range()[0],
+            {**ways["list"], **ways["value"]},
+            ways["flag"],
+        )
 
     def court(self) -> Judge:
         """Return the judge of the phases, over the same settings as the outcome."""
@@ -285,6 +309,7 @@ def ready(codemap: CodeMap, library: Library, vocabulary: Vocabulary, launch: La
     return Prepared(
         codemap, evaluator, words, question, inputs, fresh, sure, stated, models, logged,
         batches=command.batches, named=asked.size if batch.size or launch.concurrency else None,
+        arguments=declarations.arguments,
     )  # fmt: skip
 
 

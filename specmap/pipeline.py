@@ -253,10 +253,14 @@ def write_file(path: Path, content: bytes) -> None:
 def write_parts(path: Path, parts: Iterable[bytes]) -> None:
     """Write a long file part by part, beside its place, and move it there.
 
+    Folders that are missing are made below ``output/`` of the current folder alone: elsewhere
+    they are a slip of the pen.
+
     Raises:
         OutputError: the file could not be written; nothing is left of it.
     """
-    with replacing([path], make_folders=True) as (fresh,), fresh.open("wb") as file:
+    ours = path.resolve().is_relative_to(Path("output").resolve())
+    with replacing([path], make_folders=ours) as (fresh,), fresh.open("wb") as file:
         file.writelines(parts)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from specmap.codemap.graph import CodeMap
-from specmap.codemap.outcome import Concern, LoggedBatch, Outcome, PhaseOutcome
+from specmap.codemap.outcome import LOG_AGAINST_SOURCE, Concern, LoggedBatch, Outcome, PhaseOutcome
 from specmap.codemap.source import Span
 from specmap.codemap.verdict import PhaseName, Verdict
 from specmap.verdicts.truths import Batch
@@ -85,7 +85,7 @@ def _contradictions(
                 "; but this worker reports something else than what its verify pass says of itself "
                 f"({other}: lint's SPM102 and SPM103), so the log may be the one that is wrong"
             )
-        yield Concern("log-against-source", text, other, bool(whole) and not ranks)
+        yield Concern(LOG_AGAINST_SOURCE, text, other, bool(whole) and not ranks)
 
 
 def _at(phase: PhaseOutcome, size: int) -> Verdict | None:

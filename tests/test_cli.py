@@ -92,8 +92,17 @@ def test_a_dash_means_standard_output(run: Run, tmp_path: Path) -> None:
 def test_output_may_be_a_file_or_a_folder(run: Run, tmp_path: Path) -> None:
     (tmp_path / "maps").mkdir()
     assert run("scan", "-f", "json", "-o", "maps", "-q").out == ""
-    assert run("scan", "-f", "text", "-o", "new/one.txt").out == "wrote new/one.txt\n"
-    assert files_in(tmp_path) == ["maps/sglang-0.5.9.json", "new/one.txt"]
+    assert run("scan", "-f", "text", "-o", "maps/one.txt").out == "wrote maps/one.txt\n"
+    assert files_in(tmp_path) == ["maps/one.txt", "maps/sglang-0.5.9.json"]
+
+
+def test_a_folder_is_made_under_output_alone(run: Run, tmp_path: Path) -> None:
+    slipped = run("scan", "-f", "json", "-o", "nowhere/one.json")
+    assert slipped.code == 2
+    assert "cannot write 'nowhere/one.json': No such file" in slipped.err
+    assert files_in(tmp_path) == []
+    assert run("scan", "-f", "json", "-o", "output/today/one.json").code == 0
+    assert files_in(tmp_path) == ["output/today/one.json"]
 
 
 def test_a_path_target_leaves_no_path_in_the_file_name(run: Run, tmp_path: Path) -> None:
@@ -107,7 +116,7 @@ def test_without_dot_the_texts_are_written(
 ) -> None:
     monkeypatch.setenv("PATH", "")
     result = run("scan", "--format", name)
-    assert result.code == 0
+    assert result.code == 2
     assert result.out == "wrote output/sglang-0.5.9.dot\nwrote output/sglang-0.5.9.mmd\n"
     assert "install the package 'graphviz'" in result.err
     assert result.err.count("\n") == 1
@@ -118,6 +127,7 @@ def test_a_named_drawing_without_dot_keeps_its_place(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "")
+    (tmp_path / "drawn").mkdir()
     run("scan", "--format", "svg", "-o", "drawn/cycle.svg")
     assert files_in(tmp_path) == ["drawn/cycle.dot", "drawn/cycle.mmd"]
 

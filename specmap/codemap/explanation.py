@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
+from specmap.codemap.condition import Atom
 from specmap.codemap.graph import Guard
 from specmap.codemap.launch import Plain
 from specmap.codemap.outcome import Outcome, TermValue
@@ -63,12 +64,17 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class SettingChange:
-    """One change of a launch: ``new`` replaces ``old``; ``removed`` takes the argument away."""
+    """One change of a launch: ``new`` replaces ``old``; ``removed`` takes the argument away.
+
+    ``argument`` is the change as a launch spells it (``--cuda-graph-max-bs 8``), "" where it has
+    no argument of its own.
+    """
 
     name: str
     old: Plain
     new: Plain
     removed: bool = False
+    argument: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +115,25 @@ class Likely:
 
 
 @dataclass(frozen=True, slots=True)
+class PlaceTest:
+    """A test on a line that decides how a phase of a worker (its id) ends.
+
+    ``value`` is what a launch makes of it, None without one.
+    """
+
+    worker: str
+    phase: PhaseName
+    atom: Atom
+    value: TermValue | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class PlaceReason:
     """What stands at a place in the source.
 
-    ``facts`` says what the graph flags on it are, ``passes`` which phases run through it. A
-    whole file, or a flag that is set in many places, has no ``span``.
+    ``facts`` says what the graph flags on it are, ``passes`` which phases run through it, and
+    ``tests`` which it decides; under a launch only those of workers that run. A whole file, or a
+    flag that is set in many places, has no ``span``.
     """
 
     symbol: str
@@ -123,6 +143,7 @@ class PlaceReason:
     guards: tuple[Guard, ...]
     passes: tuple[str, ...]
     likely: tuple[Likely, ...] = ()
+    tests: tuple[PlaceTest, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

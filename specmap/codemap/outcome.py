@@ -112,6 +112,10 @@ class Concern:
     failing: bool
 
 
+LOG_AGAINST_SOURCE = "log-against-source"
+"""The kind of a concern: what the server's log says and the verdict of verify do not meet."""
+
+
 @dataclass(frozen=True, slots=True)
 class Captured:
     """The batch sizes that are captured, and the requests that are admitted.

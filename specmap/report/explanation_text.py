@@ -20,10 +20,10 @@ from specmap.codemap.explanation import (
     SettingChange,
 )
 from specmap.codemap.launch import Fact, FactOrigin, OriginKind
-from specmap.codemap.outcome import PhaseOutcome, TermSource
+from specmap.codemap.outcome import LOG_AGAINST_SOURCE, Outcome, TermSource
 from specmap.codemap.source import qualname_of
 from specmap.report.options import RenderOptions
-from specmap.report.outcome_text import decided, model_lines, place
+from specmap.report.outcome_text import decided, model_lines, place, said
 from specmap.report.text_parts import console, heading, indent, word
 from specmap.report.wording import base_hint, guard_text
 
@@ -58,11 +58,11 @@ def _blocks(explanation: Explanation) -> Iterator[RenderableType]:
     for reason in explanation.phases:
         yield from _phase(reason, explanation)
     if explanation.found is not None and explanation.outcome is not None:
-        passes = set(explanation.found.passes)
-        for worker in explanation.outcome.workers:
-            for phase in worker.phases:
-                if f"{worker.name}.{phase.name}" in passes:
-                    yield from _under_launch(worker.name, phase)
+        yield from _place_under_launch(explanation.found, explanation.outcome)
+    concerns = explanation.outcome.concerns if explanation.outcome is not None else ()
+    for concern in concerns:
+        if concern.kind == LOG_AGAINST_SOURCE:
+            yield from ("", heading("The server's log"), indent(Text(concern.message)))
     if explanation.outcome is not None and explanation.outcome.notes:
         yield ""
         yield heading("Read")
@@ -84,6 +84,13 @@ def _place(found: PlaceReason) -> Iterator[RenderableType]:
         yield indent(Text(fact))
     for guard in found.guards:
         yield indent(Text(f"guard, line {guard.span.line}: {guard_text(guard)}"))
+    decided_here: dict[str, list[str]] = {}
+    for test in found.tests:
+        if test.value is None:
+            name = f"{qualname_of(test.worker)}.{test.phase}"
+            decided_here.setdefault(test.atom.text, []).append(name)
+    for text, names in decided_here.items():
+        yield indent(Text(f"test: {text}; it decides {', '.join(dict.fromkeys(names))}"))
     if found.passes:
         whose = "the function is " if found.source else ""
         yield indent(Text(f"{whose}on the way of: {', '.join(found.passes)}"))
@@ -99,10 +106,34 @@ def _likely(likely: Likely) -> str:
     return f"{release}{place(likely.span)}: {likely.why}: {likely.text}"
 
 
-def _under_launch(worker: str, phase: PhaseOutcome) -> Iterator[RenderableType]:
-    yield ""
-    yield Text.assemble(f"{worker}.{phase.name.value}: ", word(phase.verdict.value))
-    yield indent(decided(phase))
+def _place_under_launch(found: PlaceReason, outcome: Outcome) -> Iterator[RenderableType]:
+    """Yield what a launch makes of the phases through a place, or who runs instead of them."""
+    told = False
+    for worker in outcome.workers:
+        for phase in worker.phases:
+            tests = [
+                test.value
+                for test in found.tests
+                if test.value and (test.worker, test.phase) == (worker.id, phase.name)
+            ]
+            if tests or f"{worker.name}.{phase.name}" in found.passes:
+                told = True
+                yield ""
+                yield Text.assemble(f"{worker.name}.{phase.name}: ", word(phase.verdict.value))
+                for value in tests:
+                    yield indent(Text(f"the test here: {said(value)}"))
+                yield indent(decided(phase))
+    if not told:
+        yield ""
+        yield Text(f"{runs(outcome)}: none of its phases goes through here")
+
+
+def runs(outcome: Outcome) -> str:
+    """Say which worker a launch runs."""
+    if outcome.refusal is not None:
+        return "The server refuses to start with this launch"
+    names = " or ".join(worker.name for worker in outcome.workers)
+    return f"This launch {'runs' if outcome.worker else 'may run'} {names or 'no worker'}"
 
 
 # A phase
@@ -229,10 +260,13 @@ def _origin(origin: FactOrigin) -> str:
 
 def _alternative(alternative: Alternative) -> Text:
     changes = " and ".join(_change(change) for change in alternative.changes)
-    return Text.assemble(word(alternative.verdict.value), f" with {changes}")
+    link = " " if changes.startswith("without ") else " with "
+    return Text.assemble(word(alternative.verdict.value), f"{link}{changes}")
 
 
 def _change(change: SettingChange) -> str:
+    if change.argument:
+        return f"{change.argument} (now {change.old!r})"
     if change.removed:
         return f"{change.name} not given (now {change.old!r})"
     return f"{change.name} = {change.new!r} (now {change.old!r})"

@@ -38,7 +38,7 @@ def _blocks(outcome: Outcome) -> Iterator[RenderableType]:
     if outcome.refusal is not None:
         yield from _refusal(outcome.refusal)
     elif not outcome.workers:
-        none = "No worker runs: the command does not speculate."
+        none = "No worker runs: the launch has no speculation, it names no speculative algorithm."
         partial = f"No worker is found for this command, and {outcome.partial}."
         yield Text(partial if outcome.partial else none)
     for worker in outcome.workers:

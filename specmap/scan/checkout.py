@@ -15,6 +15,7 @@ from specmap.scan import fetch, gitrepo, release, store
 
 PACKAGE = "sglang"
 _PINNED = re.compile(r"sglang\s*==\s*(?P<version>.+)", re.IGNORECASE)
+_RELEASE = re.compile(rf"\s*(?:{PACKAGE})?\s*[=-]?\s*v?(\d+(?:\.\w+)+)\s*", re.IGNORECASE)
 _GIT = "git:"
 _FORMS = "a folder of a SGLang tree, 'installed', 'sglang==VERSION' or 'git:REV'"
 
@@ -115,7 +116,9 @@ def _real_folder(target: str, cwd: Path) -> Path:
     try:
         folder = Path(os.path.realpath(cwd / Path(target).expanduser(), strict=True))
     except FileNotFoundError:
-        raise TargetError(f"{target!r}: no such folder; a target is {_FORMS}") from None
+        meant = _RELEASE.fullmatch(target)
+        hint = f"; did you mean {PACKAGE}=={meant[1]}?" if meant else f"; a target is {_FORMS}"
+        raise TargetError(f"{target!r}: no such folder{hint}") from None
     except (OSError, RuntimeError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise TargetError(f"{target!r} cannot be read: {reason}") from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 from specmap.codemap.explanation import Alternative, SettingChange
@@ -27,7 +27,11 @@ _ANSWERS = 3
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """A launch that can be changed and evaluated again; ``fields`` are its settings."""
+    """A launch that can be changed and evaluated again; ``fields`` are its settings.
+
+    ``admitted`` is how many requests run at least, where known; ``flags`` gives the argument of a
+    setting that takes one value, ``switches`` that of one which is turned on.
+    """
 
     codemap: CodeMap
     words: VerdictWords
@@ -35,6 +39,9 @@ class Setup:
     inputs: Inputs
     fields: frozenset[str]
     fresh: Callable[[Inputs], Evaluator]
+    admitted: int | None = None
+    flags: Mapping[str, str] = field(default_factory=dict)
+    switches: Mapping[str, str] = field(default_factory=dict)
 
 
 def alternatives(
@@ -44,7 +51,7 @@ def alternatives(
 
     Tried are the settings that the deciding tests read, and those of all tests (``needs``)
     where the graph replays: a given argument is taken away, a
-    switch is flipped, a backend is replaced, a capture limit is raised to the batch.
+    switch is flipped, a backend is replaced, a capture limit is raised to what is admitted.
     """
     replays = phase.verdict in (Verdict.GRAPH, Verdict.PIECEWISE)
     terms = needs if replays else (*phase.deciding, *phase.open_terms)
@@ -53,17 +60,37 @@ def alternatives(
     singles = list(dict.fromkeys(_candidates(setup, facts, terms, switches)))
     if not search.tried((change,) for change in singles):
         search.tried((*search.after, *combinations(singles, 2)))
-    return tuple(search.found)
+    return tuple(
+        replace(a, changes=tuple(replace(c, argument=_spelled(setup, c)) for c in a.changes))
+        for a in search.found or search.partly
+    )
+
+
+def _spelled(setup: Setup, change: SettingChange) -> str:
+    """Return a change as a launch command would have it, "" where it has no argument."""
+    if change.name not in setup.fields:
+        return f"{change.name}={change.new}"
+    flag = setup.flags.get(change.name, "")
+    switch = setup.switches.get(change.name, "")
+    if change.removed or change.new is False:
+        given = change.name in setup.inputs.values
+        return f"without {flag or switch}" if given and (flag or switch) else ""
+    if change.new is True:
+        return switch
+    return f"{flag} {change.new}" if flag else ""
 
 
 class _Search:
     """Tries changes until enough are found. ``after`` are pairs that single changes lead to.
+
+    ``partly`` are changes that do not help every batch that is admitted.
 
     A change that leaves the phase eager for another reason is followed by what that reason reads.
     """
 
     def __init__(self, setup: Setup, phase: PhaseOutcome) -> None:
         self.found: list[Alternative] = []
+        self.partly: list[Alternative] = []
         self.after: list[tuple[SettingChange, ...]] = []
         self._setup = setup
         self._phase = phase
@@ -73,13 +100,13 @@ class _Search:
     def tried(self, sets: Iterable[tuple[SettingChange, ...]]) -> bool:
         """Try some sets of changes; say whether any of them will do."""
         for changes in dict.fromkeys(sets):
-            if len(self.found) == _ANSWERS or self._tries >= _TRIES:
+            if _ANSWERS in (len(self.found), len(self.partly)) or self._tries >= _TRIES:
                 break
             if len({change.name for change in changes}) < len(changes):
                 continue
             self._tries += 1
             self._try(changes)
-        return bool(self.found)
+        return bool(self.found or self.partly)
 
     def _try(self, changes: tuple[SettingChange, ...]) -> None:
         setup, before = self._setup, self._phase
@@ -89,7 +116,8 @@ class _Search:
         if now is None:
             return
         if now.verdict is not before.verdict and now.verdict in self._wanted:
-            self.found.append(Alternative(changes, now.verdict))
+            whole = all(part.verdict in self._wanted for part in now.ranges)
+            (self.found if whole else self.partly).append(Alternative(changes, now.verdict))
         elif len(changes) == 1 and _texts(now) != _texts(before):
             facts = evaluator.facts().facts
             more = _candidates(changed, facts, (*now.deciding, *now.open_terms), ())
@@ -133,14 +161,15 @@ def _candidates(
 
 def _limits(setup: Setup, facts: Mapping[str, Fact]) -> Iterator[SettingChange]:
     given, size = setup.inputs.values, setup.batch.size
+    most = None if size is None else max(size, setup.admitted or 0)
     for name in setup.words.limits:
         if name in given:
             yield SettingChange(name, _plain(given[name]), None, removed=True)
-    if size is not None:
+    if most is not None:
         for name in setup.words.limits:
             fact = facts.get(name)
-            if fact is not None and isinstance(fact.value, int) and fact.value < size:
-                yield SettingChange(name, fact.value, size)
+            if fact is not None and isinstance(fact.value, int) and fact.value < most:
+                yield SettingChange(name, fact.value, most)
 
 
 def _variables(setup: Setup, terms: Sequence[TermValue]) -> Iterator[SettingChange]:

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from specmap.codemap.explanation import Likely, PlaceReason
+from specmap.codemap.condition import atoms_of
+from specmap.codemap.explanation import Likely, PlaceReason, PlaceTest
 from specmap.codemap.graph import CodeMap, Flag, FlagStatus, Function
 from specmap.codemap.source import Span, qualname_of
 from specmap.errors import SpecmapError
@@ -52,10 +53,23 @@ def line_reason(
         guards=tuple(g for g in guards if holder is not None and g.holder == holder.id),
         passes=tuple(_passes(codemap, holder.id)) if holder is not None else (),
     )
-    if flags:
-        return found
+    tests = tuple(_tests(codemap, file, line))
+    if flags or tests:
+        return replace(found, tests=tests)
     likely = (*_nearest(codemap, file, line), *_elsewhere(file, line, others))
     return replace(found, facts=("no graph flag is set here", *found.facts), likely=likely)
+
+
+def _tests(codemap: CodeMap, file: str, line: int) -> Iterator[PlaceTest]:
+    """Yield the tests of a line on which the ends of a phase depend, each once."""
+    seen = set()
+    for worker in codemap.workers:
+        for phase in worker.phases:
+            for atom in (a for arm in phase.arms for a in atoms_of(arm.condition)):
+                at = atom.span is not None and atom.span.file == file and _covers(atom.span, line)
+                if at and (worker.id, phase.name, atom) not in seen:
+                    seen.add((worker.id, phase.name, atom))
+                    yield PlaceTest(worker.id, phase.name, atom)
 
 
 def symbol_reason(codemap: CodeMap, symbol: str) -> PlaceReason:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
+from os.path import normpath, sep
 
 from specmap.codemap.graph import CodeMap, Phase, Worker
 from specmap.codemap.source import qualname_of
@@ -54,8 +56,10 @@ class FlagPlace:
 Place = PhasePlace | SymbolPlace | LinePlace | FilePlace | FlagPlace
 
 
-def find_place(codemap: CodeMap, text: str) -> Place:
-    """Return what a text names.
+def find_place(codemap: CodeMap, text: str, run: Collection[str] = ()) -> Place:
+    """Return what a text names; ``run`` are the workers that a launch runs, by id.
+
+    A phase's name alone means that phase of the one worker that runs.
 
     Raises:
         SpecmapError: nothing in the map is called so, or several things are.
@@ -65,6 +69,8 @@ def find_place(codemap: CodeMap, text: str) -> Place:
         return LinePlace(_file(codemap, line["file"]), int(line["line"]))
     if text.endswith(".py"):
         return FilePlace(_file(codemap, text))
+    if text in set(PhaseName):
+        return _phase(codemap, PhaseName(text), run)
     owner, _, name = text.rpartition(".")
     for worker in codemap.workers:
         for phase in worker.phases:
@@ -75,10 +81,24 @@ def find_place(codemap: CodeMap, text: str) -> Place:
     return SymbolPlace(_symbol(codemap, text))
 
 
+def _phase(codemap: CodeMap, name: PhaseName, run: Collection[str]) -> PhasePlace:
+    having = [(w, p) for w in codemap.workers for p in w.phases if p.name is name]
+    found = [PhasePlace(w, p) for w, p in having if w.id in run]
+    if len(found) == 1:
+        return found[0]
+    named = [place.worker.name for place in found] or [worker.name for worker, _ in having]
+    asked = f"{named[0] if named else 'WORKER'}.{name}"
+    which = f"a phase of {', '.join(named)}; name one, as {asked}" if named else "no worker's phase"
+    hint = "" if run or not named else ", or give the launch that selects one (--args-file)"
+    raise SpecmapError(f"{name} is {which}{hint}")
+
+
 def _file(codemap: CodeMap, name: str) -> str:
-    wanted = name.lstrip("./")
+    """Return the file of the map that a path names, from wherever it starts."""
+    wanted = normpath(name).replace(sep, "/").lstrip("./")
     files = sorted(source.file for source in codemap.files)
-    found = [file for file in files if file == wanted or file.endswith(f"/{wanted}")]
+    found = [file for file in files if f"/{file}".endswith(f"/{wanted}")]
+    found = found or [file for file in files if f"/{wanted}".endswith(f"/{file}")]
     if len(found) == 1:
         return found[0]
     if found:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from specmap import cli, explained
 from specmap.codemap.explanation import Explanation, SettingChange
 from specmap.codemap.verdict import Verdict
 from specmap.explained import explain
-from specmap.launched import Launch
+from specmap.launched import Launch, judge_launch
 from specmap.report.explanation_text import render_explanation
 from specmap.report.options import RenderOptions
 from tests.releases.launches import LLAMA
@@ -115,7 +116,41 @@ def test_a_capture_limit_is_raised_or_taken_away(tmp_path: Path) -> None:
     found = asked("0.5.12", "EAGLEWorkerV2.verify", tmp_path, "--cuda-graph-max-bs 2", batch="bs=4")
     changes = {a.changes for a in found.phases[0].alternatives}
     assert (SettingChange("cuda_graph_max_bs", 2, None, removed=True),) in changes
-    assert (SettingChange("cuda_graph_max_bs", 2, 4),) in changes
+    # server_args.py:3700 of 0.5.12: speculation admits 48 requests where no limit is given.
+    assert (SettingChange("cuda_graph_max_bs", 2, 48),) in changes
+
+
+def test_the_advice_passes_the_tool_as_it_is_spelled() -> None:
+    launch = f"{CHAIN} --max-running-requests 8"
+    stated = Launch(f"{launch} --cuda-graph-max-bs 2", gpu_memory=141, sm=90, batch="bs=4")
+    [reason] = explain("sglang==0.5.12", "verify", stated).phases
+    assert (reason.worker, reason.verdict) == ("EAGLEWorkerV2", Verdict.EAGER)
+    arguments = [[c.argument for c in one.changes] for one in reason.alternatives]
+    assert arguments == [["without --cuda-graph-max-bs"], ["--cuda-graph-max-bs 8"]]
+    for change in ("", "--cuda-graph-max-bs 8"):
+        changed = replace(stated, text=f"{launch} {change}")
+        assert not judge_launch("sglang==0.5.12", changed).findings
+
+
+def test_the_line_that_scan_names_says_what_it_decides(tmp_path: Path) -> None:
+    """cuda_graph_runner.py:787 of 0.5.12 compares the batch with the largest captured size."""
+    place = "cuda_graph_runner.py:787"
+    plain = asked("0.5.12", place, tmp_path)
+    assert "test: cuda_graph_bs <= self.max_bs; it decides " in shown(plain)
+    assert "no graph flag is set here" not in shown(plain)
+    found = asked("0.5.12", place, tmp_path, "--cuda-graph-max-bs 2", batch="bs=4")
+    text = shown(found)
+    assert "EAGLEWorkerV2.verify: EAGER" in text
+    assert "cuda_graph_bs <= self.max_bs is false, bs 4 > largest captured 2" in text
+
+
+def test_a_place_of_a_worker_that_does_not_run_names_the_one_that_does(tmp_path: Path) -> None:
+    found = asked("0.5.12", "NGRAMWorker", tmp_path, "")
+    assert "This launch runs EAGLEWorkerV2: none of its phases goes through here" in shown(found)
+
+
+def shown(found: Explanation) -> str:
+    return render_explanation(found, RenderOptions(width=300))
 
 
 def test_a_launch_that_a_plain_model_does_not_fit_has_its_changes_too(tmp_path: Path) -> None:
@@ -190,7 +225,7 @@ def test_what_a_log_shows_as_derived_is_not_the_change(memory: int | None) -> No
     found = explain("sglang==0.5.12", "EAGLEWorkerV2.verify", launch)
     [reason] = found.phases
     assert reason.verdict is Verdict.EAGER
-    change = SettingChange("cuda_graph_max_bs", 2, 4, removed=False)
+    change = SettingChange("cuda_graph_max_bs", 2, 8, removed=False)
     assert any(change in one.changes for one in reason.alternatives)
     if memory is not None:
         assert all(c.name != "cuda_graph_bs" for one in reason.alternatives for c in one.changes)

@@ -64,9 +64,9 @@ def test_a_partial_map_does_not_say_that_nothing_speculates() -> None:
     unread = "the map is partial, not read: sglang/srt/speculative/eagle_worker.py:7 (syntax)"
     text = render_outcome(replace(outcome(), workers=(), partial=unread), WIDE)
     assert f"No worker is found for this command, and {unread}." in text
-    assert "does not speculate" not in text
+    assert "has no speculation" not in text
     whole = render_outcome(replace(outcome(), workers=(), partial=""), WIDE)
-    assert "No worker runs: the command does not speculate." in whole
+    assert "No worker runs: the launch has no speculation" in whole
 
 
 def test_json_has_the_worker_the_findings_and_everything_else() -> None:

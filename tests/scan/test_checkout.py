@@ -92,6 +92,12 @@ def test_a_missing_folder_says_what_a_target_is(tmp_path: Path) -> None:
         resolve("sglang>=0.5", tmp_path)
 
 
+@pytest.mark.parametrize("text", ["0.5.12", "sglang=0.5.12", "sglang-0.5.12", "v0.5.12"])
+def test_a_release_that_is_written_otherwise_is_hinted_at(text: str, tmp_path: Path) -> None:
+    with pytest.raises(TargetError, match=r"no such folder; did you mean sglang==0\.5\.12\?"):
+        resolve(text, tmp_path)
+
+
 def test_a_file_is_no_target(tmp_path: Path) -> None:
     plant(tmp_path)
     with pytest.raises(TargetError, match="is a file"):

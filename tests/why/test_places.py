@@ -40,14 +40,35 @@ def test_a_symbol(sample: CodeMap) -> None:
     assert find_place(sample, "CudaGraphRunner.can_run") == wanted
 
 
-@pytest.mark.parametrize("name", ["eagle_worker.py", "speculative/eagle_worker.py", EAGLE])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "eagle_worker.py",
+        "speculative/eagle_worker.py",
+        "./eagle_worker.py",
+        "../speculative/eagle_worker.py",
+        EAGLE,
+        f"python/{EAGLE}",
+        f"fork/python/{EAGLE}",
+        f"/home/me/fork/python/{EAGLE}",
+        f"fork/../fork/python/{EAGLE}",
+    ],
+)
 def test_a_line(sample: CodeMap, name: str) -> None:
     assert find_place(sample, f"{name}:322") == LinePlace(EAGLE, 322)
+
+
+def test_a_phase_alone_is_that_of_the_worker_that_runs(sample: CodeMap) -> None:
+    eagle = next(worker for worker in sample.workers if worker.name == "EAGLEWorker")
+    place = find_place(sample, "verify", [eagle.id])
+    assert isinstance(place, PhasePlace)
+    assert (place.worker.name, place.phase.name) == ("EAGLEWorker", "verify")
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ("verify", r"verify is a phase of .*EAGLEWorker.*; name one, as .*--args-file"),
         ("EAGLEWorker.verfy", "did you mean EAGLEWorker.verify"),
         ("eagle_workr.py:3", "did you mean eagle_worker.py"),
     ],
