@@ -160,6 +160,26 @@ def test_a_phase_that_the_map_lost_track_of_is_not_lost(old: CodeMap, tmp_path: 
     assert not any(change.lost for change in found.phases)
 
 
+def test_a_phase_that_lost_its_graph_says_where_it_went(compare: Compare) -> None:
+    """``draft`` calls a new function that never asks the runner."""
+
+    def change(folder: Path) -> None:
+        edit(
+            folder, DRAFT,
+            ("        batch.forward_mode = ForwardMode.DECODE\n",
+             "        batch.forward_mode = ForwardMode.DECODE\n"
+             "        return self._plain(batch)\n\n"
+             "    def _plain(self, batch: ScheduleBatch):\n"),
+            ("        if can_cuda_graph:\n            return self.cuda_graph_runner.replay(forward",
+             "        if False:\n            return self.cuda_graph_runner.replay(forward"),
+        )  # fmt: skip
+
+    (phase,) = compare(change).phases
+    (turn,) = phase.turns
+    assert (turn.caller, turn.callee, turn.new) == ("EagleDraft.draft", "EagleDraft._plain", True)
+    assert turn.span.file == DRAFT
+
+
 def test_terms_that_a_decision_gained_lost_and_writes_otherwise(compare: Compare) -> None:
     def change(folder: Path) -> None:
         edit(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
 from posixpath import dirname
 
 from specmap.codemap.graph import CodeMap, HostSync, Phase, SyncKind, Worker
-from specmap.codemap.source import Span, canonical, qualname_of
+from specmap.codemap.source import Span, canonical, file_of, qualname_of
 from specmap.codemap.verdict import PhaseName, SinkKind, Verdict
 from specmap.compare.matching import Key, pair, renamed, shape, skeleton
 from specmap.compare.model import (
@@ -18,6 +20,7 @@ from specmap.compare.model import (
     NameChange,
     PhaseChange,
     SyncChange,
+    Turn,
     WorkerChange,
 )
 from specmap.compare.renames import Renames, alike, find_renames
@@ -99,8 +102,10 @@ def _phases(pairs: _Pairs) -> Iterator[tuple[Worker, Phase, Phase]]:
 def _phase_changes(
     pairs: _Pairs, maps: tuple[CodeMap, CodeMap], renames: Renames
 ) -> Iterator[PhaseChange]:
+    held = frozenset(function.id for function in maps[0].functions)
     found: dict[tuple[PhaseName, tuple[str, ...], tuple[str, ...]], list[tuple[str, Span]]]
     found = defaultdict(list)
+    turns: dict[tuple[PhaseName, tuple[str, ...], tuple[str, ...]], set[Turn]] = defaultdict(set)
     for worker, was, now in _phases(pairs):
         before, after = _ways(was), _ways(now)
         if before == after:
@@ -110,9 +115,25 @@ def _phase_changes(
         if vanished and was.arms and untold(was, now, maps, renames):
             after = (*(after if now.arms else ()), UNKNOWN)
         found[now.name, before, after].append((worker.name, now.span))
+        turns[now.name, before, after].update(_turns(was, now, held))
     for (name, before, after), places in found.items():
         workers = tuple(sorted(worker for worker, _ in places))
-        yield PhaseChange(name, workers, before, after, min(span for _, span in places))
+        made = PhaseChange(name, workers, before, after, min(span for _, span in places))
+        where = sorted(turns[name, before, after], key=lambda turn: (turn.span, turn.callee))
+        yield replace(made, turns=tuple(where) if made.lost else ())
+
+
+def _turns(was: Phase, now: Phase, held: frozenset[str]) -> Iterator[Turn]:
+    """Yield the first call of each new way that no old way made, in a function of ``held``."""
+    calls = {(a, b) for arm in was.arms for (a, _), (b, _) in pairwise(arm.chain)}
+    for arm in now.arms:
+        for (caller, line), (callee, _) in pairwise(arm.chain):
+            if (caller, callee) in calls:
+                continue
+            if caller in held:
+                span = Span(file_of(caller), line, line)
+                yield Turn(qualname_of(caller), qualname_of(callee), span, callee not in held)
+            break
 
 
 def _ways(phase: Phase) -> tuple[str, ...]:

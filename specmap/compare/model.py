@@ -29,11 +29,25 @@ class WorkerChange:
 
 
 @dataclass(frozen=True, slots=True)
+class Turn:
+    """Where a phase that lost its graph leaves its old way: a call, in ``caller``, of ``callee``.
+
+    ``new``: the function that is called was not there before.
+    """
+
+    caller: str
+    callee: str
+    span: Span
+    new: bool
+
+
+@dataclass(frozen=True, slots=True)
 class PhaseChange:
     """A phase that can end in other ways than before, of the workers named.
 
     ``before`` and ``after`` hold ``graph``, ``piecewise``, ``eager`` or ``not run``, and ``after``
     holds ``unknown`` where the map lost track of the phase: then nothing is known to be lost.
+    ``turns`` says where one that lost its graph goes another way.
     """
 
     phase: PhaseName
@@ -41,6 +55,7 @@ class PhaseChange:
     before: tuple[str, ...]
     after: tuple[str, ...]
     span: Span
+    turns: tuple[Turn, ...] = ()
 
     @property
     def gained(self) -> tuple[str, ...]:

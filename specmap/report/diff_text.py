@@ -53,7 +53,7 @@ def sections(found: MapDiff, everything: bool) -> Iterator[tuple[str, list[str]]
     """Yield title and lines of each kind of change; a line begins with ``+ - ~`` or ``!``."""
     parts: tuple[tuple[str, Iterable[str]], ...] = (
         ("workers", map(_worker, found.workers)),
-        ("phases", map(_phase, found.phases)),
+        ("phases", (line for change in found.phases for line in _phase(change))),
         ("fallbacks that became errors", _errors(found.decisions)),
         ("backends that are captured", _types(found.types, everything)),
         ("graph decisions", _decisions(found.decisions, everything)),
@@ -71,10 +71,13 @@ def _worker(change: WorkerChange) -> str:
     return f"{MARKS[change.change]} {was}{change.name}  {place(change.span)}"
 
 
-def _phase(change: PhaseChange) -> str:
+def _phase(change: PhaseChange) -> Iterator[str]:
     mark = "-" if change.lost else "+" if change.gained else "~"
     said = f"{' or '.join(change.before)} -> {' or '.join(change.after)}"
-    return f"{mark} {change.phase}: {said}  ({', '.join(change.workers)})"
+    yield f"{mark} {change.phase}: {said}  ({', '.join(change.workers)})"
+    for turn in change.turns:
+        new = ", a new function" if turn.new else ""
+        yield f"  {place(turn.span)}: {turn.caller} calls {turn.callee}{new}"
 
 
 def _errors(decisions: Sequence[DecisionChange]) -> Iterator[str]:
