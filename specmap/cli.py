@@ -11,6 +11,7 @@ import os
 import shutil
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
@@ -33,6 +34,8 @@ _FAILED = 2
 _INTERRUPTED = 130
 # Without a terminal nothing wraps: lines stay whole for grep and diff.
 _PLAIN_WIDTH = 10_000
+# After so long a command whose progress nobody sees says that it is at work.
+_PATIENCE_S = 10.0
 
 
 def main() -> NoReturn:
@@ -245,9 +248,12 @@ def _color(watched: bool) -> bool:
 
 @contextlib.contextmanager
 def _progress(quiet: bool) -> Iterator[pipeline.Progress | None]:
-    """Show a bar for each step, on stderr, and only when a person watches."""
-    if quiet or not sys.stderr.isatty():
+    """Show a bar for each step, on stderr, when a person watches; else one line if it is long."""
+    if quiet:
         yield None
+        return
+    if not sys.stderr.isatty():
+        yield _told_once()
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
@@ -258,6 +264,19 @@ def _progress(quiet: bool) -> Iterator[pipeline.Progress | None]:
         yield lambda step, done, total: bars.update(
             task, description=step, completed=done, total=total or None
         )
+
+
+def _told_once() -> pipeline.Progress:
+    """Return what says once, after some seconds, that the work goes on."""
+    began, told = time.monotonic(), False
+
+    def progress(step: str, done: int, total: int) -> None:
+        nonlocal told
+        if not told and time.monotonic() - began > _PATIENCE_S:
+            told = True
+            _fail(f"still at work ({step}); a first look at a tree takes up to a minute")
+
+    return progress
 
 
 def _print(content: bytes) -> None:

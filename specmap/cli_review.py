@@ -119,6 +119,7 @@ def lint(
 
 def _linted(review: Review, name: str, screen: Screen, output: str | None) -> Shown:
     from specmap.report.findings import FindingOptions, render_findings
+    from specmap.report.wording import base_hint
 
     report = review.report
     options = FindingOptions(
@@ -131,6 +132,8 @@ def _linted(review: Review, name: str, screen: Screen, output: str | None) -> Sh
     notes = [f"rule {c.rule} failed, {c.place}: {c.message}" for c in report.crashes]
     notes += [note for note in (review.unread, review.doubt) if note]
     notes += [f"wrote {review.written}"] if review.written else []
+    if not report.base and report.new and (hint := base_hint(report.target)):
+        notes.append(hint)
     failed = bool(report.crashes or review.unread)
     return Shown(
         render_findings(report, name, options),

@@ -25,6 +25,7 @@ from specmap.pipeline import (
 )
 
 if TYPE_CHECKING:
+    from specmap.scan.vocabulary import Vocabulary
     from specmap.why.lines import OtherRelease
     from specmap.why.places import LinePlace, PhasePlace, Place
 
@@ -59,31 +60,49 @@ def explain(
         codemap = scan_resolved(tree, platform=platform, progress=progress)
         answer = Explanation(codemap.target, place, (), None, None)
         if launch is None:
-            named = find_place(codemap, place)
+            named = find_place(codemap, place, (), _settings(tree, vocabulary))
             phases = (_plain(codemap, named),) if isinstance(named, PhasePlace) else ()
             found = _found(tree, codemap, named, use_cache, progress)
             return replace(answer, phases=phases, found=found)
         alone = place in set(PhaseName)
+        settings = _settings(tree, vocabulary)
         if not alone:
-            find_place(codemap, place)
+            find_place(codemap, place, (), settings)
         library = Library(tree.checkout.root, vocabulary.package)
         prepared = ready(codemap, library, vocabulary, launch)
         outcome = prepared.judged()
         if alone and (not outcome.workers or outcome.refusal is not None):
             why = "the server refuses to start" if outcome.refusal else "no worker runs"
             raise SpecmapError(f"{place}: {why}; specmap scan with this launch says more")
-        named = find_place(codemap, place, [worker.id for worker in outcome.workers])
+        named = find_place(codemap, place, [worker.id for worker in outcome.workers], settings)
         answer = replace(answer, found=_found(tree, codemap, named, use_cache, progress))
         return _launched(answer, named, prepared, outcome)
+
+
+def _settings(tree: Resolved, vocabulary: Vocabulary) -> dict[str, str]:
+    """Return the settings that launch arguments give, each with its argument."""
+    from specmap.scan.launch.declared import read
+
+    return {a.field: a.flags[0] for a in read(tree.checkout.root, vocabulary).arguments}
 
 
 def _found(
     tree: Resolved, codemap: CodeMap, named: Place, use_cache: bool, progress: Progress | None
 ) -> PlaceReason | None:
     """Return what stands at a place; None for a phase."""
-    from specmap.why.lines import file_reason, flag_reason, line_reason, symbol_reason
-    from specmap.why.places import FilePlace, FlagPlace, LinePlace, SymbolPlace
+    from specmap.scan.vocabulary import load_vocabulary
+    from specmap.why.lines import (
+        argument_reason,
+        file_reason,
+        flag_reason,
+        line_reason,
+        symbol_reason,
+    )
+    from specmap.why.places import ArgumentPlace, FilePlace, FlagPlace, LinePlace, SymbolPlace
 
+    if isinstance(named, ArgumentPlace):
+        flag = _settings(tree, load_vocabulary())[named.name]
+        return argument_reason(codemap, named.name, flag)
     if isinstance(named, SymbolPlace):
         return symbol_reason(codemap, named.symbol)
     if isinstance(named, FlagPlace):

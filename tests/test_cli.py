@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
+from types import SimpleNamespace
 from typing import IO, Any
 
 import pytest
@@ -308,3 +309,16 @@ def test_a_stream_that_the_caller_closed(closed: str, arguments: str, code: int)
     assert done.returncode == code
     assert "internal error" not in done.stderr
     assert bool(done.stdout) == (closed == "2>&-")
+
+
+def test_long_work_that_nobody_watches_says_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clock = iter([0.0, 1.0, 11.0, 12.0])
+    monkeypatch.setattr("specmap.cli.time", SimpleNamespace(monotonic=lambda: next(clock)))
+    with cli._progress(quiet=False) as progress:
+        assert progress is not None
+        for step in ("read", "scan", "scan"):
+            progress(step, 0, 0)
+    said = "specmap: still at work (scan); a first look at a tree takes up to a minute\n"
+    assert capsys.readouterr().err == said

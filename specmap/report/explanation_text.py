@@ -123,7 +123,7 @@ def _place_under_launch(found: PlaceReason, outcome: Outcome) -> Iterator[Render
                 for value in tests:
                     yield indent(Text(f"the test here: {said(value)}"))
                 yield indent(decided(phase))
-    if not told:
+    if not told and (found.span is not None or found.passes):
         yield ""
         yield Text(f"{runs(outcome)}: none of its phases goes through here")
 

@@ -102,6 +102,23 @@ def flag_reason(codemap: CodeMap, name: str) -> PlaceReason:
     return PlaceReason(name, None, "", tuple(dict.fromkeys(facts)), (), ())
 
 
+def argument_reason(codemap: CodeMap, name: str, flag: str) -> PlaceReason:
+    """Return the phases whose graph depends on a test that names a setting; ``flag`` gives it."""
+    word = re.compile(rf"\b{re.escape(name)}\b")
+    found = {
+        f"{worker.name}.{phase.name}": None
+        for worker in codemap.workers
+        for phase in worker.phases
+        for arm in phase.arms
+        if any(word.search(atom.text) for atom in atoms_of(arm.condition))
+    }
+    none = "no test names it: it may count by what is made of it, as the captured sizes"
+    tests = "the phases that are named here have it in a test of their graph" if found else none
+    ask = "what a test makes of it: specmap why TARGET WORKER.PHASE with a launch that gives it"
+    facts = (f"a launch argument: {flag}", tests, ask)
+    return PlaceReason(name, None, "", facts, (), tuple(found))
+
+
 def file_reason(codemap: CodeMap, file: str) -> PlaceReason:
     """Return the functions of a file that the map has, and the phases that they hold."""
     held: dict[str, list[str]] = {}

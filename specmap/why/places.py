@@ -53,13 +53,23 @@ class FlagPlace:
     name: str
 
 
-Place = PhasePlace | SymbolPlace | LinePlace | FilePlace | FlagPlace
+@dataclass(frozen=True, slots=True)
+class ArgumentPlace:
+    """A launch argument, by the setting that it gives."""
+
+    name: str
 
 
-def find_place(codemap: CodeMap, text: str, run: Collection[str] = ()) -> Place:
+Place = ArgumentPlace | PhasePlace | SymbolPlace | LinePlace | FilePlace | FlagPlace
+
+
+def find_place(
+    codemap: CodeMap, text: str, run: Collection[str] = (), settings: Collection[str] = ()
+) -> Place:
     """Return what a text names; ``run`` are the workers that a launch runs, by id.
 
-    A phase's name alone means that phase of the one worker that runs.
+    A phase's name alone means that phase of the one worker that runs. ``settings`` are the
+    settings that launch arguments give, without dashes.
 
     Raises:
         SpecmapError: nothing in the map is called so, or several things are.
@@ -78,6 +88,9 @@ def find_place(codemap: CodeMap, text: str, run: Collection[str] = ()) -> Place:
                 return PhasePlace(worker, phase)
     if any(flag.name == text for flag in codemap.flags) and len(_called(codemap, text)) != 1:
         return FlagPlace(text)
+    setting = text.lstrip("-").replace("-", "_")
+    if setting in settings and not _called(codemap, text):
+        return ArgumentPlace(setting)
     return SymbolPlace(_symbol(codemap, text))
 
 

@@ -192,7 +192,7 @@ def test_verify_has_a_static_shape() -> None:
 
 
 def command(*options: str) -> subprocess.CompletedProcess[str]:
-    words = [sys.executable, "-m", "specmap", "scan", f"sglang=={RELEASE}", *options]
+    words = [sys.executable, "-m", "specmap", "scan", f"sglang=={RELEASE}", "-q", *options]
     return subprocess.run(words, capture_output=True, text=True, check=False)
 
 

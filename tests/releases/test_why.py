@@ -121,7 +121,7 @@ def test_a_capture_limit_is_raised_or_taken_away(tmp_path: Path) -> None:
 
 
 def test_the_advice_passes_the_tool_as_it_is_spelled() -> None:
-    launch = f"{CHAIN} --max-running-requests 8"
+    launch = f"{CHAIN} --max-running-requests 8 --attention-backend triton"
     stated = Launch(f"{launch} --cuda-graph-max-bs 2", gpu_memory=141, sm=90, batch="bs=4")
     [reason] = explain("sglang==0.5.12", "verify", stated).phases
     assert (reason.worker, reason.verdict) == ("EAGLEWorkerV2", Verdict.EAGER)

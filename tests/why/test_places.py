@@ -4,10 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from specmap.codemap.graph import CodeMap
+from specmap.codemap.condition import AtomKind, leaf
+from specmap.codemap.graph import Arm, CodeMap
 from specmap.codemap.source import Span, symbol_id
+from specmap.codemap.verdict import SinkKind
 from specmap.errors import SpecmapError
 from specmap.why.lines import (
+    argument_reason,
     file_reason,
     flag_reason,
     line_reason,
@@ -15,7 +18,15 @@ from specmap.why.lines import (
     symbol_reason,
 )
 from specmap.why.phases import not_run, phase_reason
-from specmap.why.places import FilePlace, FlagPlace, LinePlace, PhasePlace, SymbolPlace, find_place
+from specmap.why.places import (
+    ArgumentPlace,
+    FilePlace,
+    FlagPlace,
+    LinePlace,
+    PhasePlace,
+    SymbolPlace,
+    find_place,
+)
 from tests.report.sample import sample_map
 from tests.report.sample_outcome import REFUSAL, outcome
 
@@ -63,6 +74,26 @@ def test_a_phase_alone_is_that_of_the_worker_that_runs(sample: CodeMap) -> None:
     place = find_place(sample, "verify", [eagle.id])
     assert isinstance(place, PhasePlace)
     assert (place.worker.name, place.phase.name) == ("EAGLEWorker", "verify")
+
+
+@pytest.mark.parametrize("text", ["disable_cuda_graph", "--disable-cuda-graph"])
+def test_a_launch_argument(sample: CodeMap, text: str) -> None:
+    assert find_place(sample, text, (), {"disable_cuda_graph"}) == ArgumentPlace(
+        "disable_cuda_graph"
+    )
+
+
+def test_the_phases_that_have_an_argument_in_a_test(sample: CodeMap) -> None:
+    tested = leaf("server_args.disable_cuda_graph", AtomKind.LAUNCH)
+    worker = sample.workers[0]
+    phase = replace(worker.phases[0], arms=(Arm("s", SinkKind.GRAPH, tested, ()),))
+    others = tuple(replace(p, arms=()) for p in worker.phases[1:])
+    codemap = replace(sample, workers=(replace(worker, phases=(phase, *others)),))
+    flag = "--disable-cuda-graph"
+    found = argument_reason(codemap, "disable_cuda_graph", flag)
+    assert found.facts[0] == f"a launch argument: {flag}"
+    assert found.passes == (f"{worker.name}.{phase.name}",)
+    assert not argument_reason(codemap, "cuda_graph", "--cuda-graph").passes
 
 
 @pytest.mark.parametrize(
