@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.made_ranks import Flaws, Maker
+from specmap.launched import Launch
 from specmap.report.page.data import packed
 from specmap.report.page.timeline import Columns
 from specmap.reported import Request, report
@@ -64,9 +65,9 @@ def values(column: Mapping[str, Any], content: bytes) -> list[int]:
     return [int(value) for value in (accumulate(found) if column["delta"] else found)]
 
 
-def write(path: Path, *targets: str, run: Path | None = None) -> Page:
+def write(path: Path, *targets: str, run: Path | None = None, launch: Launch | None = None) -> Page:
     """Write the page of one or two targets."""
-    path.write_bytes(report(Request(targets=targets, run=run)).content)
+    path.write_bytes(report(Request(targets=targets, run=run, launch=launch)).content)
     return Page(path)
 
 

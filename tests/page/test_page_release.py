@@ -88,6 +88,9 @@ def test_the_call_graph_is_laid_out_searched_and_walked(opened: Open, release_pa
     tab.get_by_role("link", name="Call graph").click()
     graph, side = tab.locator("svg.graph"), release_page.side
     expect(graph.locator("[data-node]").first).to_be_visible()
+    controls = tab.get_by_role("group", name="Call graph controls")
+    controls.get_by_role("combobox").nth(1).select_option("")
+    expect(graph.locator(".cluster").first).to_be_attached()
     shown = [w["phases"] != [] for w in side["workers"]].index(True)
     nodes = [
         at for at, node in enumerate(side["graph"]["nodes"])
@@ -110,7 +113,6 @@ def test_the_call_graph_is_laid_out_searched_and_walked(opened: Open, release_pa
     walked = graph.locator("[aria-pressed=true]")
     expect(walked).not_to_have_attribute("data-node", str(phase))
     expect(walked).to_be_focused()
-    controls = tab.get_by_role("group", name="Call graph controls")
     before = graph.locator("> g").get_attribute("transform")
     controls.get_by_role("button", name="Zoom in").click()
     assert graph.locator("> g").get_attribute("transform") != before
@@ -179,6 +181,9 @@ PRESS = """async ({ toggles, batch }) => {
   const size = section.querySelector('input[type=number]');
   size.value = batch === null ? '' : String(batch);
   size.dispatchEvent(new Event('input', { bubbles: true }));
+  for (const fold of section.querySelectorAll('details:has(summary)')) fold.open = true;
+  await drawn();
+  await drawn();
   for (const [same, truth] of toggles) {
     const word = truth === null ? 'unknown' : String(truth);
     const buttons = [...section.querySelectorAll(`li[data-test="${same}"] button`)];
@@ -224,6 +229,7 @@ def test_toggling_gives_the_verdicts_of_python(opened: Open, release_page: Page)
         if setting[0] != worker:
             worker = setting[0]
             tab.locator("#conditions").get_by_label("Tests of").select_option(str(worker))
+            tab.locator("#conditions").get_by_label("Phase").select_option("")
         pressed = {"toggles": list(setting[1].items()), "batch": setting[2]}
         shown = {(w, p): verdict for w, p, verdict in tab.evaluate(PRESS, pressed)}
         wanted = expected(side, reference, setting)

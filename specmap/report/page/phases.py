@@ -67,7 +67,7 @@ def _phase(
     words = condition_words(phase.graph_when)
     reason, evidence = _reason(phase, judged, words)
     turns = [] if evidence else eager_ways(phase)
-    reason = "; ".join([reason, *(text for text, _ in turns[:1])])
+    reason = "; ".join([*(text for text, _ in turns[:1]), reason])
     place = evidence.span if evidence else turns[0][1] if turns else phase.span
     return {
         "name": phase.name.value,

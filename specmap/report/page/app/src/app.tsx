@@ -2,7 +2,7 @@
 import { useCallback, useEffect, useMemo, useState } from "preact/hooks";
 import { Comparison } from "./comparison.tsx";
 import { ConditionExplorer } from "./explorer.tsx";
-import { SharedContext, firstWorker, type Pick } from "./context.ts";
+import { SharedContext, firstPick, type Pick } from "./context.ts";
 import type { Page } from "./data.ts";
 import { Findings } from "./findings.tsx";
 import { CallGraph } from "./callgraph.tsx";
@@ -37,9 +37,13 @@ function useHere(stops: readonly Stop[]): string {
 export function App({ page, columns }: { page: Page; columns: Columns }) {
   const [shown, setShown] = useState(0);
   const settlings = useMemo(() => page.sides.map((side) => new Settling(side)), [page]);
-  const [pick, setPick] = useState<Pick>({ worker: page.sides[0] ? firstWorker(page.sides[0]) : 0, phase: "" });
+  const [pick, setPick] = useState<Pick>(() => firstPick(page, page.sides[0]));
   const two = page.sides.length > 1;
-  const stops = useMemo(() => (two ? [{ id: "comparison", title: "Comparison" }, ...STOPS] : STOPS), [two]);
+  const recorded = Boolean(page.sides[shown]?.run);
+  const stops = useMemo(() => {
+    const own = STOPS.filter(({ id }) => recorded || id !== "timeline");
+    return two ? [{ id: "comparison", title: "Comparison" }, ...own] : own;
+  }, [two, recorded]);
   const here = useHere(stops);
   const go = useCallback((to: Pick, section: string) => {
     setPick(to);
@@ -49,8 +53,7 @@ export function App({ page, columns }: { page: Page; columns: Columns }) {
   const settling = settlings[shown];
   if (!side || !settling) return <p>The page holds no side.</p>;
   const show = (index: number) => {
-    const next = page.sides[index];
-    if (next) setPick({ worker: firstWorker(next), phase: "" });
+    setPick(firstPick(page, page.sides[index]));
     setShown(index);
   };
   return (
@@ -69,7 +72,7 @@ export function App({ page, columns }: { page: Page; columns: Columns }) {
         <Phases key={`phases ${shown}`} />
         <CallGraph key={`graph ${shown}`} />
         <ConditionExplorer key={`conditions ${shown}`} />
-        <Timeline key={`timeline ${shown}`} />
+        {side.run && <Timeline key={`timeline ${shown}`} run={side.run} />}
         <Findings key={`findings ${shown}`} />
         <footer class="soft">Written by specmap {page.specmap}. This page needs no network.</footer>
       </main>

@@ -1,43 +1,75 @@
 // The call graph: what is drawn, how it is coloured, and what was found in it.
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { useShared } from "./context.ts";
-import { callsOf, observedWord, ofWorker, overview, staticWord, workerOf, type Cut } from "./cut.ts";
-import type { PhaseName, Rank, Side } from "./data.ts";
-import { dotOf, type Size } from "./dot.ts";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { placeText, useShared, type Pick } from "./context.ts";
+import { callsOf, kindsOf, observedWord, ofWorker, overview, staticWord, waysOf, workerOf, type Cut } from "./cut.ts";
+import type { GraphNode, Page, PhaseName, Rank, Side } from "./data.ts";
+import { brief, dotOf, type Size } from "./dot.ts";
 import { drawingOf, type Drawing } from "./drawing.ts";
 import { layOut } from "./graphviz.ts";
-import { GraphView, LINE, type GraphHandle, type Look } from "./graphview.tsx";
+import { GraphView, LABEL_LINE, LINE, READABLE, TITLE_LINE, type GraphHandle, type Look } from "./graphview.tsx";
 import { NodePanel } from "./nodepanel.tsx";
 import { search } from "./search.ts";
 import { mayRun } from "./sorting.ts";
-import { Buttons, Chip, Choice, None, Section, count, plural } from "./ui.tsx";
+import { Buttons, Chip, Choice, None, Section, count, isUsual, plural } from "./ui.tsx";
 import { useSeen } from "./seen.ts";
 
 const LISTED = 30;
+/** The frame is as high as its drawing, within these; pixels. */
+const [LOWEST, HIGHEST, ROOM] = [320, 780, 24];
 type Colour = "static" | "observed";
 
-/** `named`: phases say whose they are. */
-function lookOf(side: Side, index: number, colour: Colour, rank: Rank | undefined, named: boolean): Look {
+interface Shown {
+  page: Page;
+  side: Side;
+  pick: Pick;
+  cut: Cut;
+  colour: Colour;
+  rank: Rank | undefined;
+}
+
+function lookOf({ page, side, pick, cut, colour, rank }: Shown, index: number): Look {
   const node = side.graph.nodes[index];
-  if (!node) return { lines: [], kind: "", verdict: "", state: "" };
+  if (!node) return { lines: [], soft: 0, kind: "", verdict: "", usual: false, state: "" };
   const calls = callsOf(side, node.symbol, rank);
   const observed = colour === "observed" && side.run !== null;
-  const word = node.phase ? (observed ? observedWord : staticWord)(side, ...node.phase, rank) : node.verdict;
+  const kinds = node.kind === "sink" ? kindsOf(side, index, cut.overview ? -1 : pick.worker, pick.phase) : [];
+  const word = node.phase ? (observed ? observedWord : staticWord)(side, ...node.phase, rank) : kinds[0] ?? node.verdict;
   const state = !observed || node.phase || calls === null ? "" : calls > 0 ? "ran" : "silent";
-  const owner = named && node.phase ? [side.workers[node.phase[0]]?.name ?? ""] : [];
+  const owner = cut.overview && node.phase ? [side.workers[node.phase[0]]?.name ?? ""] : [];
   const counted = calls !== null && observed ? [`${count(calls)} calls`] : [];
-  const lines = [...owner, ...node.lines, ...counted];
-  return { lines, kind: node.kind, verdict: word, state };
+  const phase = node.phase && side.workers[node.phase[0]]?.phases[node.phase[1]];
+  const lines = [...owner, ...linesOf(side, node, pick, cut), ...counted, ...kinds.slice(1).map((kind) => `for other phases ${kind}`)];
+  return { lines, soft: node.kind === "function" ? 1 : lines.length, kind: node.kind, verdict: word, usual: Boolean(phase && isUsual(page, phase.name, word)), state };
 }
 
+/** The lines of a node: of a function its class where no box says it, of a decision the test that decides. */
+function linesOf(side: Side, node: GraphNode, pick: Pick, cut: Cut): string[] {
+  const [first = ""] = node.lines;
+  if (node.kind === "function") return cut.boxed ? node.lines : [...node.lines, ...(side.graph.clusters[node.cluster]?.title.slice(0, 1) ?? [])];
+  if (node.kind !== "decision" || !node.terms.length) return brief(node.lines.filter((line) => line !== node.verdict), Infinity); // that has a line of its own
+  const deciding = side.workers[pick.worker]?.phases.filter(({ name }) => !pick.phase || name === pick.phase).flatMap((phase) => phase.deciding) ?? [];
+  const here = deciding.filter(({ place }) => node.terms.some((term) => place && placeText(side, term.place) === placeText(side, place)));
+  const said = here.flatMap(({ text, value }) => [...brief([text]), `is ${value === null ? "unknown" : String(value)}`]);
+  return [first, ...(said.length ? said : [plural(node.terms.length, "test")])];
+}
+
+const SANS = 'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "DejaVu Sans", sans-serif';
 let measuring: CanvasRenderingContext2D | null | undefined;
 
-function sizeOf(look: Look): Size {
+/** The width of the longest line in a font of the drawing, as page.css has them. */
+function widthOf(lines: readonly string[], font: string): number {
   measuring ??= document.createElement("canvas").getContext("2d");
-  if (measuring) measuring.font = '600 12px system-ui, "Segoe UI", Roboto, "Noto Sans", "DejaVu Sans", sans-serif';
-  const wide = [...look.lines, look.verdict ? `● ${look.verdict}  ` : ""].map((line) => measuring?.measureText(line).width ?? line.length * 7);
-  return { width: Math.max(40, ...wide) + 18, height: (look.lines.length + (look.verdict ? 1 : 0)) * LINE + 10 };
+  if (measuring) measuring.font = `${font} ${SANS}`;
+  return Math.max(0, ...lines.map((line) => measuring?.measureText(line).width ?? line.length * 7));
 }
+
+function sizeOf(look: Look): Size {
+  const lines = [...look.lines, look.verdict ? `● ${look.verdict}  ` : ""];
+  return { width: Math.max(40, widthOf(lines, "600 12px")) + 18, height: (look.lines.length + (look.verdict ? 1 : 0)) * LINE + 10 };
+}
+
+const titleSize = (lines: readonly string[]): Size => ({ width: widthOf(lines, "11px") + 8, height: lines.length * TITLE_LINE + 4 });
+const labelSize = (lines: readonly string[]): Size => ({ width: widthOf(lines, "10px") + 8, height: lines.length * LABEL_LINE + 4 });
 
 /** The drawing of a cut, once Graphviz has answered; null until then, an error as its text. */
 function useDrawing(cut: Cut, side: Side, look: (node: number) => Look, wanted: boolean) {
@@ -45,7 +77,7 @@ function useDrawing(cut: Cut, side: Side, look: (node: number) => Look, wanted: 
   useEffect(() => {
     if (!wanted || !cut.nodes.length) return undefined;
     let current = true;
-    const dot = dotOf(side.graph, cut, (node) => sizeOf(look(node)));
+    const dot = dotOf(side.graph, cut, { node: (node) => sizeOf(look(node)), title: titleSize, label: labelSize });
     layOut(dot).then(
       (laid) => current && setMade({ cut, drawing: drawingOf(laid, cut) }),
       (error: unknown) => current && setMade({ cut, error: String(error) }),
@@ -57,16 +89,8 @@ function useDrawing(cut: Cut, side: Side, look: (node: number) => Look, wanted: 
   return made;
 }
 
-/** The node of the phase that takes most of a worker's cycle; null where no run says so. */
-function longest(side: Side, worker: number): number | null {
-  const share = (node: { phase: readonly [number, number] | null }) =>
-    node.phase?.[0] === worker ? (side.workers[worker]?.phases[node.phase[1]]?.observed?.share ?? 0) : 0;
-  const most = Math.max(0, ...side.graph.nodes.map(share));
-  return most ? side.graph.nodes.findIndex((node) => share(node) === most) : null;
-}
-
 export function CallGraph() {
-  const { page, side, pick, go } = useShared();
+  const { page, side, settling, pick, go } = useShared();
   const section = useRef<HTMLDivElement>(null);
   const seen = useSeen(section);
   const handle = useRef<GraphHandle>(null);
@@ -75,18 +99,29 @@ export function CallGraph() {
   const [leaves, setLeaves] = useState(false);
   const [rankAt, setRankAt] = useState("");
   const [query, setQuery] = useState("");
-  const [selected, setSelected] = useState<number | null>(() => longest(side, pick.worker));
+  const [selected, setSelected] = useState<number | null>(null);
   const rank = side.run?.ranks[Number(rankAt || -1)];
   const worker = everything ? -1 : pick.worker;
   const mask = pick.phase ? 1 << page.phases.indexOf(pick.phase) : 0;
 
   const cut = useMemo(() => {
+    const phase = side.workers[worker]?.phases.findIndex(({ name }) => name === pick.phase) ?? -1;
+    if (phase >= 0) return waysOf(settling, worker, phase, mask, leaves);
     if (worker >= 0) return ofWorker(side.graph, worker, mask, leaves);
     const shown = side.workers.flatMap((one, at) => (mayRun(side, one) ? [at] : []));
     return overview(side, mask, page.phases, new Set(shown));
-  }, [side, worker, mask, leaves, page]);
-  const look = useMemo(() => (node: number) => lookOf(side, node, colour, rank, worker < 0), [side, colour, rank, worker]);
+  }, [side, settling, worker, pick.phase, mask, leaves, page]);
+  const look = useMemo(() => (node: number) => lookOf({ page, side, pick, cut, colour, rank }, node), [page, side, pick, cut, colour, rank]);
   const made = useDrawing(cut, side, look, seen);
+  const columns = useRef<HTMLDivElement>(null);
+  const drawing = made && "drawing" in made && made.cut === cut ? made.drawing : null;
+  useLayoutEffect(() => {
+    const frame = columns.current?.firstElementChild;
+    if (!drawing || !frame) return;
+    const scale = Math.min(1, Math.max(READABLE, (frame.clientWidth - ROOM) / drawing.width));
+    const high = Math.max(LOWEST, Math.min(HIGHEST, Math.ceil(drawing.height * scale) + ROOM));
+    columns.current?.style.setProperty("--high", `${high}px`);
+  }, [drawing]);
   const items = useMemo(
     () => side.graph.nodes.map((node) => ({ name: node.lines[0] ?? "", text: [...node.lines, node.full, node.place?.file ?? ""].join(" ") })),
     [side],
@@ -146,10 +181,12 @@ export function CallGraph() {
             <input type="checkbox" checked={leaves} onChange={(event) => setLeaves(event.currentTarget.checked)} />
             calls not followed
           </label>
-          <span class="label">
-            Colour
-            <Buttons label="Colour by" value={colour} options={[["static", "static"], ["observed", "observed"]] as const} onChange={setColour} />
-          </span>
+          {side.run && (
+            <span class="label">
+              Colour
+              <Buttons label="Colour by" value={colour} options={[["static", "static"], ["observed", "observed"]] as const} onChange={setColour} />
+            </span>
+          )}
           {side.run && (
             <Choice
               label="Rank"
@@ -174,12 +211,11 @@ export function CallGraph() {
             </button>
           </span>
         </div>
-        {colour === "observed" && !side.run && <None>No run was given, so nothing is observed: add --run DIR.</None>}
         {query && <Found found={found} side={side} shown={cut} onPick={find} />}
-        <div class="columns graph-columns">
+        <div ref={columns} class={`columns graph-columns ${selected === null ? "unpicked" : ""}`}>
           <div class="graph-frame">
-            {made && "drawing" in made && made.cut === cut ? (
-              <GraphView graph={side.graph} cut={cut} drawing={made.drawing} look={look} selected={selected} matches={matches} onSelect={select} handle={handle} />
+            {drawing ? (
+              <GraphView graph={side.graph} cut={cut} drawing={drawing} look={look} selected={selected} matches={matches} onSelect={select} handle={handle} />
             ) : (
               <p class="waiting" role="status">
                 {!cut.nodes.length ? "Nothing of the graph is in this phase." : made && "error" in made && made.cut === cut ? `The graph could not be laid out: ${made.error}. Search still finds its nodes.` : "Laying out …"}
@@ -187,7 +223,7 @@ export function CallGraph() {
             )}
           </div>
           <aside class="panel node-panel" aria-label="Selected node" tabIndex={0}>
-            {selected === null ? <p class="soft">Pick a node for its source, its guards and its counts.</p> : <NodePanel node={selected} rank={rank} worker={worker} onSelect={find} />}
+            {selected === null ? <p class="soft">Pick a node for its source and its guards.</p> : <NodePanel node={selected} rank={rank} worker={worker} onSelect={find} />}
           </aside>
         </div>
         <Legend />
@@ -224,7 +260,8 @@ function Legend() {
       {["GRAPH", "PIECEWISE", "EAGER", "NOT_RUN", "UNKNOWN", "depends"].map((word) => (
         <Chip key={word} word={word} />
       ))}
-      <span>dashed: asks a decision</span>
+      <span class="chip decision">asks whether a graph can run</span>
+      <span>dashed line: asks it</span>
       <span>dotted: known, not followed, or unresolved</span>
       <span>drag to pan; the wheel zooms after a click, or with Ctrl</span>
     </p>

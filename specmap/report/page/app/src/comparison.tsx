@@ -2,7 +2,7 @@
 import { useShared } from "./context.ts";
 import type { Difference, Phase, Side } from "./data.ts";
 import { mayRun } from "./sorting.ts";
-import { Chip, None, OtherSizes, Scroll, Section, count, plural } from "./ui.tsx";
+import { Chip, None, OtherSizes, Scroll, Section, count, isUsual, plural } from "./ui.tsx";
 
 const GROUPS: Record<Difference["group"], string> = {
   target: "Target",
@@ -52,7 +52,7 @@ function Differences({ found, left, right }: { found: Difference[]; left: Side; 
   if (!found.length) return <None>The headers do not differ: same target, arguments, versions and variables, as far as both sides have them.</None>;
   return (
     <Scroll label="Differences of the headers">
-      <table class="differences">
+      <table class="differences blocks">
         <caption>{plural(found.length, "difference")} in the headers</caption>
         <thead>
           <tr>
@@ -64,12 +64,12 @@ function Differences({ found, left, right }: { found: Difference[]; left: Side; 
         <tbody>
           {found.map((one, index) => (
             <tr key={index} class={index > 0 && found[index - 1]?.group !== one.group ? "group-start" : ""}>
-              <td>{GROUPS[one.group]}</td>
+              <td data-column="Where">{GROUPS[one.group]}</td>
               <th scope="row" class="mono">
                 {one.name}
               </th>
               {[one.left, one.right].map((value, at) => (
-                <td key={at} class="mono clip">
+                <td key={at} class="mono clip" data-column={"AB"[at]}>
                   {value ?? <span class="soft">{ABSENT[one.group]}</span>}
                 </td>
               ))}
@@ -86,6 +86,7 @@ function phaseOf(side: Side, worker: string, phase: string): Phase | undefined {
 }
 
 function Verdicts({ left, right }: { left: Side; right: Side }) {
+  const { page } = useShared();
   const names = new Map<string, [string, string]>();
   for (const side of [left, right]) {
     for (const worker of side.workers) for (const phase of worker.phases) names.set(`${worker.name} ${phase.name}`, [worker.name, phase.name]);
@@ -93,24 +94,26 @@ function Verdicts({ left, right }: { left: Side; right: Side }) {
   const rows = [...names.values()].map(([worker, phase]) => ({ worker, phase, a: phaseOf(left, worker, phase), b: phaseOf(right, worker, phase) }));
   // A side without a run says nothing about what ran.
   const bothRan = left.run !== null && right.run !== null;
-  const differs = (row: (typeof rows)[number]) =>
+  type Row = (typeof rows)[number];
+  const differs = (row: Row) =>
     row.a?.verdict !== row.b?.verdict || (bothRan && row.a?.observed?.word !== row.b?.observed?.word);
   const inPlay = new Set([left, right].flatMap((side) => side.workers.filter((worker) => mayRun(side, worker)).map((worker) => worker.name)));
-  const shown = [...rows.filter(differs), ...rows.filter((row) => !differs(row) && inPlay.has(row.worker))];
+  const found = rows.filter((row) => differs(row) || inPlay.has(row.worker));
+  const shown = [(row: Row) => differs(row) && inPlay.has(row.worker), differs, () => true].reduce<Row[]>((old, wanted) => [...old, ...found.filter((row) => wanted(row) && !old.includes(row))], []);
   if (!shown.length) return null;
   const observed = left.run !== null || right.run !== null;
-  const cells = (phase: Phase | undefined) => (
+  const cells = (phase: Phase | undefined, name: string) => (
     <>
-      <td>
-        {phase ? <Chip word={phase.verdict} /> : <span class="soft">no such phase</span>}
+      <td data-column={`${name} static`}>
+        {phase ? <Chip word={phase.verdict} usual={isUsual(page, phase.name, phase.verdict)} /> : <span class="soft">no such phase</span>}
         {phase && <OtherSizes phase={phase} />}
       </td>
-      {observed && <td>{phase?.observed ? <Chip word={phase.observed.word} /> : <span class="soft">no run</span>}</td>}
+      {observed && <td data-column={`${name} observed`}>{phase?.observed ? <Chip word={phase.observed.word} usual={isUsual(page, phase.name, phase.observed.word)} /> : <span class="soft">no run</span>}</td>}
     </>
   );
   return (
     <Scroll label="Verdicts of A and B" tall>
-      <table>
+      <table class="blocks">
         <caption>
           {plural(rows.filter(differs).length, "verdict")} of {count(rows.length)} differ
           {shown.length < rows.length && `; ${count(rows.length - shown.length)} of workers that no side runs are the same and left out`}
@@ -130,10 +133,10 @@ function Verdicts({ left, right }: { left: Side; right: Side }) {
           {shown.map((row) => (
             <tr key={`${row.worker} ${row.phase}`}>
               <th scope="row">{row.worker}</th>
-              <td>{row.phase}</td>
-              <td>{differs(row) ? <strong>≠ yes</strong> : <span class="soft">no</span>}</td>
-              {cells(row.a)}
-              {cells(row.b)}
+              <td data-column="Phase">{row.phase}</td>
+              <td data-column="Differs">{differs(row) ? <strong>≠ yes</strong> : <span class="soft">no</span>}</td>
+              {cells(row.a, "A")}
+              {cells(row.b, "B")}
             </tr>
           ))}
         </tbody>

@@ -1,7 +1,7 @@
 // What all sections share: the side that is shown, what belongs to it, and what was picked last.
 import { createContext } from "preact";
 import { useContext } from "preact/hooks";
-import type { Page, PhaseName, Place, Side, Worker } from "./data.ts";
+import type { Page, Phase, PhaseName, Place, Side, Worker } from "./data.ts";
 import type { Settling } from "./settling.ts";
 import type { Columns } from "./unpack.ts";
 
@@ -55,8 +55,22 @@ export function ran(worker: Worker): boolean {
   return worker.phases.some(({ observed }) => observed !== null && observed.word !== "not exercised");
 }
 
+/** How a phase can end, the worst first. */
+export const WORST = ["EAGER", "mixed", "PARTIAL", "UNKNOWN", "depends", "PIECEWISE", "GRAPH", "CAPTURE", "NOT_RUN", "not exercised", ""];
+
+/** What people look at first: the worker that runs, and the worst of its cycle; of those as bad the longest, then verify. */
+export function firstPick(page: Page, side: Side | undefined): Pick {
+  if (!side) return { worker: 0, phase: "" };
+  const worker = firstWorker(side);
+  const found = side.workers[worker]?.phases.filter(({ name, arms }) => page.cycle.includes(name) && arms.length > 0) ?? [];
+  const word = ({ verdict, observed }: Phase) => (observed && observed.word !== "not exercised" ? observed.word : verdict);
+  const order = (phase: Phase) => [WORST.indexOf(word(phase)), -(phase.observed?.share ?? 0), Number(phase.name !== "verify")];
+  const before = (a: Phase, b: Phase) => order(a).map((one, at) => one - (order(b)[at] ?? 0)).find(Boolean) ?? 0;
+  return { worker, phase: [...found].sort(before)[0]?.name ?? "" };
+}
+
 /** The worker that people look at first: the one that ran, runs, or may run; else the first with phases. */
-export function firstWorker(side: Side): number {
+function firstWorker(side: Side): number {
   const best = (test: (worker: Worker) => boolean) => side.workers.findIndex((w) => w.phases.length > 0 && test(w));
   const found = [best(ran), best((w) => w.selection === "runs"), best((w) => w.selection === "may run"), best(() => true)];
   return found.find((index) => index >= 0) ?? 0;

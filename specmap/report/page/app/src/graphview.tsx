@@ -4,7 +4,7 @@ import type { Ref } from "preact";
 import type { Cut } from "./cut.ts";
 import type { Graph } from "./data.ts";
 import { neighbour, type Drawing } from "./drawing.ts";
-import { wrapped } from "./dot.ts";
+import { brief } from "./dot.ts";
 import { arrow } from "./splines.ts";
 import { verdictLook } from "./ui.tsx";
 
@@ -14,6 +14,10 @@ export interface Look {
   kind: string;
   /** Verdict word, "" for none. */
   verdict: string;
+  /** The verdict tells no loss here. */
+  usual: boolean;
+  /** Of `lines`, those that are said less loudly: this one and those after it. */
+  soft: number;
   /** Extra class: ran, silent. */
   state: string;
 }
@@ -36,8 +40,10 @@ interface Props {
 }
 
 export const LINE = 15;
+export const TITLE_LINE = 14;
+export const LABEL_LINE = 12;
 const STEP = 1.25;
-const READABLE = 0.62;
+export const READABLE = 0.7;
 const NOWHERE = { at: { x: 0, y: 0 } };
 const ARROWS: Record<string, readonly [number, number]> = {
   ArrowLeft: [-1, 0],
@@ -171,29 +177,33 @@ function Links({ graph, cut, drawing }: { graph: Graph; cut: Cut; drawing: Drawi
       {drawing.clusters.map((box) => (
         <g key={box.cluster} class="cluster">
           <rect x={box.x} y={box.y} width={box.width} height={box.height} rx="5" />
-          {(graph.clusters[box.cluster]?.title ?? []).map((line, index) => (
-            <text key={index} x={box.x + 8} y={box.y + 15 + index * 14}>
-              {line}
-            </text>
-          ))}
         </g>
       ))}
       {drawing.edges.map((found) => {
         const edge = cut.edges[found.index];
         if (!edge) return null;
-        const lines = wrapped(edge.labels);
+        const lines = brief(edge.labels);
         return (
           <g key={found.index} class={`edge ${edge.kind}`}>
             <path d={found.path}>{edge.full.length > 0 && <title>{edge.full.join("\n")}</title>}</path>
             {found.tip && found.base && <polygon points={arrow(found.base, found.tip)} />}
             {found.label && lines.map((line, index) => (
-              <text key={index} x={found.label?.x} y={(found.label?.y ?? 0) + (index - (lines.length - 1) / 2) * 12 + 3} text-anchor="middle">
+              <text key={index} x={found.label?.x} y={(found.label?.y ?? 0) + (index - (lines.length - 1) / 2) * LABEL_LINE + 3} text-anchor="middle">
                 {line}
               </text>
             ))}
           </g>
         );
       })}
+      {drawing.clusters.map((box) => (
+        <g key={box.cluster} class="cluster">
+          {(graph.clusters[box.cluster]?.title ?? []).map((line, index) => (
+            <text key={index} x={box.x + 8} y={box.y + 15 + index * TITLE_LINE}>
+              {line}
+            </text>
+          ))}
+        </g>
+      ))}
     </g>
   );
 }
@@ -211,7 +221,7 @@ function Box({ box, look, selected, matched, stands, onSelect }: BoxProps) {
   const { at, width, height } = box;
   const [left, top] = [at.x - width / 2, at.y - height / 2];
   const verdict = look.verdict ? verdictLook(look.verdict) : undefined;
-  const css = ["node", look.kind, look.state, verdict?.css ?? "", selected ? "selected" : "", matched ? "matched" : ""];
+  const css = ["node", look.kind, look.state, look.usual ? "usual" : verdict?.css ?? "", selected ? "selected" : "", matched ? "matched" : ""];
   const lines = verdict ? [...look.lines, `${verdict.sign} ${look.verdict}`] : look.lines;
   const onKey = (event: KeyboardEvent) => {
     if (event.key !== "Enter" && event.key !== " ") return;
@@ -235,7 +245,7 @@ function Box({ box, look, selected, matched, stands, onSelect }: BoxProps) {
           x={at.x}
           y={at.y + (index - (lines.length - 1) / 2) * LINE + 4}
           text-anchor="middle"
-          class={verdict && index === lines.length - 1 ? "verdict" : index === 0 ? "first" : ""}
+          class={verdict && index === lines.length - 1 ? "verdict" : index === 0 ? "first" : index >= look.soft ? "quiet" : ""}
         >
           {line + " "}
         </text>

@@ -1,4 +1,5 @@
 // The top of the page: the bar, what is wrong and what to do, and what was looked at.
+import { Fragment } from "preact";
 import { useState } from "preact/hooks";
 import { useShared } from "./context.ts";
 import type { Launch, Side } from "./data.ts";
@@ -36,7 +37,7 @@ export function Bar(props: { stops: Stop[]; here: string; sides: Side[]; shown: 
           <Buttons
             label="Side shown below"
             value={String(props.shown)}
-            options={props.sides.map((side, index) => [String(index), `${"AB"[index]} ${side.label}`] as const)}
+            options={props.sides.map((side, index) => [String(index), <>{"AB"[index]} <span class="side-name">{side.label}</span></>] as const)}
             onChange={(value) => props.onSide(Number(value))}
           />
         )}
@@ -73,7 +74,7 @@ export function Headline({ side, name }: { side: Side; name: string }) {
         </p>
         {todo.length > 0 && (
           <div class="todo">
-            <h2>What to do</h2>
+            <h2>{level === "ok" ? "If it is slow all the same" : "What to do"}</h2>
             <ol>
               {todo.map((line) => (
                 <li key={line}>{line}</li>
@@ -121,6 +122,25 @@ export function Facts() {
   );
 }
 
+/** Lines break between arguments alone; a value stays with its flag. */
+function Command({ words }: { words: string[] }) {
+  const pieces: string[] = [];
+  for (const word of words) {
+    const last = pieces.at(-1);
+    if (last?.startsWith("-") && !last.includes(" ") && !word.startsWith("-")) pieces[pieces.length - 1] = `${last} ${word}`;
+    else pieces.push(word);
+  }
+  return (
+    <p class="mono command">
+      {pieces.map((piece, index) => (
+        <Fragment key={index}>
+          <span class="argument">{piece}</span>{" "}
+        </Fragment>
+      ))}
+    </p>
+  );
+}
+
 function LaunchFacts({ side, launch }: { side: Side; launch: Launch }) {
   const { refusal, mayRefuse, concerns, assumptions, missing, notes, settings } = launch;
   return (
@@ -133,7 +153,7 @@ function LaunchFacts({ side, launch }: { side: Side; launch: Launch }) {
           <PlaceFold side={side} place={refusal.place} />
         </div>
       )}
-      {launch.command.length > 0 && <p class="mono clip command">{launch.command.join(" ")}</p>}
+      {launch.command.length > 0 && <Command words={launch.command} />}
       {concerns.length > 0 && (
         <div class="preflight">
           <h2>Preflight</h2>

@@ -1,10 +1,10 @@
 // What the map and the run know of one node of the call graph.
-import { callsOf, observedWord } from "./cut.ts";
+import { callsOf, kindsOf, observedWord } from "./cut.ts";
 import { placeText, useShared } from "./context.ts";
 import type { GraphEdge, Rank } from "./data.ts";
 import { Fold } from "./fold.tsx";
 import { Excerpt, PlaceFold } from "./place.tsx";
-import { Chip, count } from "./ui.tsx";
+import { Chip, count, isUsual } from "./ui.tsx";
 
 const SHORT = 160;
 
@@ -16,21 +16,21 @@ interface Props {
 }
 
 export function NodePanel({ node: index, rank, worker, onSelect }: Props) {
-  const { side, page } = useShared();
+  const { side, page, pick } = useShared();
   const node = side.graph.nodes[index];
   if (!node) return null;
   const edges = side.graph.edges.filter((edge) => worker < 0 || edge.on.some(([at]) => at === worker));
   const phases = new Set(node.on.flatMap(([at, mask]) => (worker < 0 || at === worker ? page.phases.filter((_, bit) => mask & (1 << bit)) : [])));
   return (
     <div class="stack">
-      <h3 class="mono clip">{node.lines[0]}</h3>
+      <h3 class="mono clip">{node.lines.find((line) => line !== node.verdict)}</h3>
       <p class="soft">
         {node.kind}
         {phases.size > 0 && ` in ${[...phases].join(", ")}`}
         {node.place && <span class="mono"> {placeText(side, node.place)}</span>}
       </p>
       {node.phase && <PhaseFacts at={node.phase} rank={rank} />}
-      {!node.phase && node.verdict && <Chip word={node.verdict} />}
+      {node.kind === "sink" && kindsOf(side, index, worker, pick.phase).map((kind) => <Chip key={kind} word={kind} />)}
       <Calls symbol={node.symbol} />
       {node.full && node.full !== node.lines.join(" ") && <Whole text={node.full} />}
       {node.terms.length > 0 && (
@@ -64,14 +64,14 @@ function Whole({ text }: { text: string }) {
 }
 
 function PhaseFacts({ at, rank }: { at: [number, number]; rank: Rank | undefined }) {
-  const { side } = useShared();
+  const { page, side } = useShared();
   const phase = side.workers[at[0]]?.phases[at[1]];
   if (!phase) return null;
   const observed = observedWord(side, at[0], at[1], rank);
   return (
     <>
       <p>
-        static <Chip word={phase.verdict} /> {observed && <>observed{rank ? ` on ${rank.title}` : ""} <Chip word={observed} /></>}
+        static <Chip word={phase.verdict} usual={isUsual(page, phase.name, phase.verdict)} /> {observed && <>observed{rank ? ` on ${rank.title}` : ""} <Chip word={observed} /></>}
       </p>
       <p>{phase.reason}</p>
     </>
@@ -81,8 +81,7 @@ function PhaseFacts({ at, rank }: { at: [number, number]; rank: Rank | undefined
 function Calls({ symbol }: { symbol: string }) {
   const { side } = useShared();
   const all = callsOf(side, symbol, undefined);
-  if (!side.run && symbol) return <p class="soft">No call counts: no run was given (--run DIR).</p>;
-  if (all === null) return symbol ? <p class="soft">The run did not count calls of this function.</p> : null;
+  if (all === null) return symbol && side.run ? <p class="soft">The run did not count calls of this function.</p> : null;
   return (
     <dl class="facts counts">
       {side.run?.ranks.map((rank) => (

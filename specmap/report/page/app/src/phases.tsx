@@ -6,7 +6,7 @@ import type { Observed, Side, Test } from "./data.ts";
 import { Fold } from "./fold.tsx";
 import { Excerpt, PlaceFold } from "./place.tsx";
 import { mayRun, placeOf, rows, sorted, type Column, type Row } from "./sorting.ts";
-import { Chip, Choice, None, OtherSizes, Scroll, Section, count, sizes } from "./ui.tsx";
+import { Chip, Choice, None, OtherSizes, Scroll, Section, count, isUsual, sizes } from "./ui.tsx";
 
 const COLUMNS: readonly [Column, string][] = [
   ["worker", "Worker"],
@@ -18,8 +18,12 @@ const COLUMNS: readonly [Column, string][] = [
   ["share", "CPU time share"],
 ];
 
+/** What only a run can fill. */
+const OF_RUN: ReadonlySet<Column> = new Set<Column>(["observed", "share"]);
+
 export function Phases() {
   const { page, side } = useShared();
+  const columns = COLUMNS.filter(([column]) => side.run || !OF_RUN.has(column));
   const [filter, setFilter] = useState({ worker: "", phase: "", words: "" });
   const [order, setOrder] = useState<{ column: Column | ""; down: boolean }>({ column: "", down: false });
   const shown = useMemo(() => sorted(side, rows(side, filter), order.column, order.down), [side, filter, order]);
@@ -55,11 +59,11 @@ export function Phases() {
       </div>
       {shown.length ? (
         <Scroll label="Phases">
-          <table class="phases">
+          <table class={side.run ? "phases" : "phases unrecorded"}>
             <caption class="hidden-text">Phases of the speculative workers, static and observed</caption>
             <thead>
               <tr>
-                {COLUMNS.map(([column, title]) => {
+                {columns.map(([column, title]) => {
                   const active = order.column === column;
                   return (
                     <th key={column} scope="col" aria-sort={active ? (order.down ? "descending" : "ascending") : "none"}>
@@ -76,7 +80,7 @@ export function Phases() {
             </thead>
             <tbody>
               {shown.map((row, index) => (
-                <PhaseRow key={`${row.at} ${row.index}`} row={row} first={shown[index - 1]?.at !== row.at} />
+                <PhaseRow key={`${row.at} ${row.index}`} row={row} first={shown[index - 1]?.at !== row.at} columns={columns.length} />
               ))}
             </tbody>
           </table>
@@ -88,12 +92,13 @@ export function Phases() {
   );
 }
 
-function PhaseRow({ row, first }: { row: Row; first: boolean }) {
-  const { side } = useShared();
+function PhaseRow({ row, first, columns }: { row: Row; first: boolean; columns: number }) {
+  const { page, side } = useShared();
   const [open, setOpen] = useState(false);
   const { worker, phase, at, index } = row;
   const id = `phase-${at}-${index}`;
   const share = phase.observed?.share ?? null;
+  const usual = isUsual(page, phase.name, phase.verdict);
   return (
     <>
       <tr class={first ? "group-start" : ""} data-worker={worker.name} data-phase={phase.name}>
@@ -109,11 +114,12 @@ function PhaseRow({ row, first }: { row: Row; first: boolean }) {
           </button>
         </td>
         <td data-column="static">
-          <Chip word={phase.verdict} />
+          <Chip word={phase.verdict} usual={usual} />
+          {usual && <div class="soft small other-sizes">usual: once a request</div>}
           <OtherSizes phase={phase} />
           {phase.assumed && <div class="soft small">model assumed</div>}
         </td>
-        <td data-column="observed">{phase.observed ? <ObservedChip observed={phase.observed} /> : <span class="soft">–</span>}</td>
+        {side.run && <td data-column="observed">{phase.observed ? <ObservedChip observed={phase.observed} usual={isUsual(page, phase.name, phase.observed.word)} /> : <span class="soft">–</span>}</td>}
         <td class="reason">
           {phase.observed?.reasons.slice(0, 1).map((reason) => (
             <div key={reason.text}>
@@ -135,20 +141,22 @@ function PhaseRow({ row, first }: { row: Row; first: boolean }) {
               </Fragment>
             ))}
         </td>
-        <td data-column="CPU time">
-          {share === null ? (
-            <span class="soft">–</span>
-          ) : (
-            <span class="share">
-              <span class="number">{(share * 100).toFixed(1)} %</span>
-              <meter min={0} max={1} value={share} aria-hidden="true" />
-            </span>
-          )}
-        </td>
+        {side.run && (
+          <td data-column="CPU time">
+            {share === null ? (
+              <span class="soft">–</span>
+            ) : (
+              <span class="share">
+                <span class="number">{(share * 100).toFixed(1)} %</span>
+                <meter min={0} max={1} value={share} aria-hidden="true" />
+              </span>
+            )}
+          </td>
+        )}
       </tr>
       {open && (
         <tr class="detail" id={id}>
-          <td colSpan={COLUMNS.length}>
+          <td colSpan={columns}>
             <PhaseDetail row={row} side={side} />
           </td>
         </tr>
@@ -157,11 +165,11 @@ function PhaseRow({ row, first }: { row: Row; first: boolean }) {
   );
 }
 
-export function ObservedChip({ observed }: { observed: Observed }) {
+function ObservedChip({ observed, usual }: { observed: Observed; usual: boolean }) {
   const counts = Object.entries(observed.counts).map(([state, number]) => `${count(number)} ${state}`);
   return (
     <>
-      <Chip word={observed.word} />
+      <Chip word={observed.word} usual={usual} />
       {observed.agreement === "contradict" && <div class="small contradict">contradicts the source</div>}
       {counts.length > 1 && <div class="soft small">{counts.join(", ")}</div>}
     </>

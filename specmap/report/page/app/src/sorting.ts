@@ -1,6 +1,6 @@
 // Sorting and filtering the phase table.
 import type { Phase, Side, Worker } from "./data.ts";
-import { placeText, ran } from "./context.ts";
+import { WORST, placeText, ran } from "./context.ts";
 
 export interface Row {
   worker: Worker;
@@ -42,8 +42,6 @@ export function rows(side: Side, filter: Filter): Row[] {
 export function placeOf(phase: Phase) {
   return phase.evidence ?? phase.place;
 }
-
-const WORST = ["EAGER", "mixed", "PARTIAL", "UNKNOWN", "depends", "PIECEWISE", "GRAPH", "CAPTURE", "NOT_RUN", "not exercised", ""];
 
 /** Sort by a column; rows that are equal there keep the order of the map. */
 export function sorted(side: Side, found: readonly Row[], column: Column | "", descending: boolean): Row[] {

@@ -13,20 +13,10 @@ import { panned, within, zoomed, type Window } from "./view.ts";
 const MOST_HIGH = 460;
 const LEAST_CYCLES = 8;
 
-export function Timeline() {
+export function Timeline({ run }: { run: Run }) {
   const { side } = useShared();
   const host = useRef<HTMLDivElement>(null);
   const seen = useSeen(host);
-  const { run } = side;
-  if (!run) {
-    return (
-      <Section id="timeline" title="Timeline">
-        <None>
-          No recorded run was given. Record one with <code>specmap trace</code>, then add <code>--run DIR</code> to this command.
-        </None>
-      </Section>
-    );
-  }
   const cycles = run.ranks.reduce((sum, rank) => sum + rank.timeline.cycles, 0);
   return (
     <Section id="timeline" title="Timeline" note={`run ${run.name}: ${plural(run.ranks.length, "rank")}, ${plural(cycles, "cycle")}; ranks stand below each other by cycle number`}>

@@ -1,7 +1,7 @@
 // Small pieces that every section uses.
 import type { ComponentChildren } from "preact";
-import { useId } from "preact/hooks";
-import type { Phase } from "./data.ts";
+import { useEffect, useId, useRef } from "preact/hooks";
+import type { Page, Phase } from "./data.ts";
 
 /** Sign and class of each verdict word; the word itself is always shown beside the sign. */
 export const VERDICTS: Record<string, { sign: string; css: string; says: string }> = {
@@ -21,11 +21,17 @@ export function verdictLook(word: string): { sign: string; css: string; says: st
   return VERDICTS[word] ?? { sign: "?", css: "unknown", says: "" };
 }
 
-export function Chip({ word, changed }: { word: string | null; changed?: boolean }) {
+/** Whether a phase that ends so is no loss: what runs once a request is eager as a rule. */
+export function isUsual(page: Page, phase: string, word: string): boolean {
+  return word === "EAGER" && !page.cycle.some((name) => name === phase);
+}
+
+/** `usual`: a word that elsewhere tells a loss tells none here. */
+export function Chip({ word, changed, usual }: { word: string | null; changed?: boolean; usual?: boolean }) {
   if (!word) return <span class="soft">–</span>;
   const look = verdictLook(word);
   return (
-    <span class={`chip ${look.css}${changed ? " changed" : ""}`} title={look.says}>
+    <span class={`chip ${usual ? "usual" : look.css}${changed ? " changed" : ""}`} title={usual ? `${look.says}, as is usual for what runs once a request` : look.says}>
       <span class="sign" aria-hidden="true">
         {look.sign}
       </span>
@@ -75,8 +81,22 @@ export function None({ children }: { children: ComponentChildren }) {
 
 /** A box that scrolls by itself, and that the keyboard can reach for that. */
 export function Scroll({ label, tall, children }: { label: string; tall?: boolean; children: ComponentChildren }) {
+  const box = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const here = box.current;
+    if (!here) return undefined;
+    // Where more lies to the right, the right edge fades.
+    const look = () => here.classList.toggle("more", here.scrollLeft + here.clientWidth < here.scrollWidth - 2);
+    const watch = new ResizeObserver(look);
+    for (const one of [here, ...here.children]) watch.observe(one);
+    here.addEventListener("scroll", look, { passive: true });
+    return () => {
+      watch.disconnect();
+      here.removeEventListener("scroll", look);
+    };
+  }, []);
   return (
-    <div class={tall ? "scroll tall" : "scroll"} role="group" aria-label={label} tabIndex={0}>
+    <div ref={box} class={tall ? "scroll tall" : "scroll"} role="group" aria-label={label} tabIndex={0}>
       {children}
     </div>
   );

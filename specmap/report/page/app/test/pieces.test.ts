@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { ofWorker, workerOf } from "../src/cut.ts";
-import type { Graph, GraphNode } from "../src/data.ts";
-import { dotOf, wrapped } from "../src/dot.ts";
+import { kindsOf, ofWorker, waysOf, workerOf } from "../src/cut.ts";
+import type { Graph, GraphNode, Side } from "../src/data.ts";
+import { brief, dotOf } from "../src/dot.ts";
 import { drawingOf, neighbour } from "../src/drawing.ts";
 import { blocksOf } from "../src/markdown.tsx";
 import { search } from "../src/search.ts";
+import { Settling } from "../src/settling.ts";
 import { edge, point } from "../src/splines.ts";
 import { panned, ticks, within, zoomed } from "../src/view.ts";
 
@@ -74,12 +75,45 @@ test("a cut holds one worker's part, and a phase's", () => {
   assert.equal(workerOf(node("sink", [[3, 0], [1, 0]]), 0), 3);
 });
 
-test("DOT quotes what it is given", () => {
-  const dot = dotOf(graph, ofWorker(graph, 0, 0, true), () => ({ width: 72, height: 36 }));
-  assert.ok(dot.includes('label="if \\"a\\\\b\\"\\l"'), dot);
+test("DOT leaves the room that the page measured, and holds no text of the source", () => {
+  const square = () => ({ width: 72, height: 36 });
+  const dot = dotOf(graph, ofWorker(graph, 0, 0, true), { node: square, title: () => ({ width: 90.2, height: 30 }), label: () => ({ width: 50, height: 16 }) });
   assert.ok(dot.includes("n0 [width=1.000 height=0.500]"));
   assert.ok(dot.includes("subgraph cluster_0 {"));
-  assert.deepEqual(wrapped(["aaaaaaaaaa.bbbbbbbbbb.cccccccccc.dddddddddd"]), ["aaaaaaaaaa.bbbbbbbbbb.", "cccccccccc.dddddddddd"]);
+  assert.ok(dot.includes('fixedsize="true" width="91" height="30"'), dot);
+  assert.ok(dot.includes('fixedsize="true" width="50" height="16"'), dot);
+  assert.ok(!dot.includes("file.py") && !dot.includes("if "), dot);
+});
+
+test("labels are cut to one line each, and to a few", () => {
+  assert.deepEqual(brief([":1 if a", "x".repeat(40)]), [":1 if a", `${"x".repeat(29)}…`]);
+  assert.deepEqual(brief(["a", "b", "c", "d", "e"]), ["a", "b", "3 more"]);
+});
+
+test("a sink is what the passes of the phase make of it", () => {
+  const phase = (name: string, kind: string) => ({ name, arms: [{ kind, sink: 4 }, { kind: "eager", sink: 5 }] });
+  const side = { workers: [{ phases: [phase("verify", "graph"), phase("target_prefill", "piecewise")] }] } as unknown as Side;
+  assert.deepEqual(kindsOf(side, 4, 0, "verify"), ["GRAPH"]);
+  assert.deepEqual(kindsOf(side, 4, -1, ""), ["GRAPH", "PIECEWISE"]);
+  assert.deepEqual(kindsOf(side, 5, 0, ""), ["EAGER"]);
+});
+
+test("the ways of a phase hold its chains, its sinks and the decisions whose tests are in their conditions", () => {
+  const place = (line: number) => ({ file: "f.py", line, end: line });
+  const made = (id: string, kind: GraphNode["kind"], rest: Partial<GraphNode> = {}): GraphNode => ({ ...node(kind, [[0, 3]]), id, ...rest });
+  const decision = (id: string, line: number) => made(id, "decision", { terms: [{ text: "t", place: place(line), graphWhen: true }] });
+  const nodes = [
+    made("run", "function"), made("step", "function"), made("phase", "phase", { phase: [0, 0] }), made("verify", "function"), made("sink", "sink"),
+    decision("asked", 7), decision("of another", 9), made("elsewhere", "function"), made("other sink", "sink"),
+  ];
+  const edge = (from: number, to: number, kind = "call") => ({ from, to, kind, labels: [], full: [], on: [[0, 3]] }) as unknown as Graph["edges"][number];
+  const edges = [edge(0, 1), edge(1, 2), edge(2, 3), edge(3, 4), edge(3, 5, "asks"), edge(3, 6, "asks"), edge(7, 8), edge(7, 5, "asks")];
+  const atom = { text: "t", kind: "launch", place: place(7), same: 0, size: null, togglable: true, fixed: "" };
+  const arm = { kind: "graph", when: 0, sink: 4, chain: [{ symbol: "step", line: 1 }, { symbol: "verify", line: 2 }] };
+  const side = { graph: { nodes, edges, clusters: [] }, atoms: [atom], terms: [0], sources: {}, workers: [{ phases: [{ name: "verify", arms: [arm] }] }] } as unknown as Side;
+  const cut = waysOf(new Settling(side), 0, 0, 1, false);
+  assert.deepEqual(cut.nodes.map((at) => nodes[at]?.id), ["run", "step", "phase", "verify", "sink", "asked"]);
+  assert.equal(cut.boxed, false);
 });
 
 test("Graphviz's answer is placed, and arrow keys find the next node", () => {
