@@ -74,7 +74,10 @@ def test_no_fault_in_a_comparison(
 def test_the_page_prints(opened: Open, run_page: Page) -> None:
     tab = opened(run_page, "dark")
     tests = tab.locator("#conditions .tests li")
-    tests.locator("button[aria-pressed=false]").first.click()
+    tab.locator("#conditions").scroll_into_view_if_needed()
+    expect(tests.first).to_contain_text("decides")
+    unfold(tab)
+    tests.locator("button[aria-pressed=false]:visible").first.click()
     expect(tests.nth(1)).to_be_visible()
     tab.emulate_media(media="print")
     expect(tab.locator("#conditions .tests li:visible")).to_have_count(1)  # what was set

@@ -164,7 +164,7 @@ export function ConditionExplorer() {
           )}
           {first.length + changing.length > 0 && <ul class="plain tests">{[...first, ...changing].map(row)}</ul>}
           {idle.length > 0 && (
-            <Fold key={`idle ${ranked !== null}`} open={!first.length || words !== ""} summary={`${plural(idle.length, "test")} that alone ${idle.length === 1 ? "changes" : "change"} no verdict here`}>
+            <Fold key={`idle ${ranked !== null}`} open={!first.length || words !== "" || idle.some(({ same }) => truths.has(same))} summary={`${plural(idle.length, "test")} that alone ${idle.length === 1 ? "changes" : "change"} no verdict here`}>
               {() => <ul class="plain tests">{idle.map(row)}</ul>}
             </Fold>
           )}
@@ -190,10 +190,10 @@ function Matrix({ given, now }: { given: Word[][]; now: Word[][] }) {
   const { page, side, pick } = useShared();
   /** Where the phase table says "depends" it is not doubt that leaves a verdict open, but tests that nobody has set. */
   const shown = (word: Word, table: Word | undefined) => (word === "UNKNOWN" && table === "depends" ? "depends" : word);
-  const changed = now.flatMap((row, at) => row.filter((word, index) => word !== given[at]?.[index])).length;
   const order = side.workers.flatMap((worker, at) => (worker.phases.length ? [at] : [])).sort((a, b) => Number(b === pick.worker) - Number(a === pick.worker) || a - b);
   const running = order.filter((at) => at === pick.worker || mayRun(side, side.workers[at] as Worker));
   const idle = order.filter((at) => !running.includes(at));
+  const changed = running.flatMap((at) => now[at]?.filter((word, index) => word !== given[at]?.[index]) ?? []).length;
   const table = (workers: number[], label: string) => (
     <Scroll label={label}>
       <table class="matrix blocks">

@@ -82,7 +82,7 @@ class Camera {
     this.scale = READABLE;
     const top = drawing.nodes.reduce((best, one) => (one.at.y < best.at.y ? one : best), drawing.nodes[0] ?? NOWHERE);
     this.x = width / 2 - top.at.x * READABLE;
-    this.y = 40 - top.at.y * READABLE;
+    this.y = 12;
   }
 }
 
