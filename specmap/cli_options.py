@@ -87,7 +87,10 @@ class Written(click.FloatRange):
         if self._unit and text.upper().endswith(self._unit):
             text = text[: -len(self._unit)].rstrip()
         if not self._whole:
-            return float(super().convert(text, param, ctx))
+            try:
+                return float(text)
+            except ValueError:
+                self.fail(f"{value!r} is not a valid float.", param, ctx)
         if not re.fullmatch(r"[+-]?\d+|\d{1,2}\.\d", text):
             self.fail(f"{value!r} is not a valid integer.", param, ctx)
         return int(text.replace(".", ""))
