@@ -80,9 +80,17 @@ class Truths:
 
     def _size_test(self, atom: Atom, text: str) -> SizeTest | None:
         names = _Names(self, atom)
-        return self.words.captured(text, names) or sizetests.read(
-            text, names, lambda part: self._number(atom, part)
-        )
+        how = self.words.captured(text, names)
+        if how is not None and (how == "one of" or self._is_largest(atom, text)):
+            return how
+        return sizetests.read(text, names, lambda part: self._number(atom, part))
+
+    def _is_largest(self, atom: Atom, text: str) -> bool:
+        """Whether what a test compares the size with holds the largest captured one."""
+        name = text.rpartition("self.")[2].strip()
+        span = atom.span
+        given = self.evaluator.stored(name, span.file, span.line) if span is not None else []
+        return all(canonical(value) in self.words.largest for value in given)
 
     def _settling(self, atom: Atom) -> str | None:
         file = atom.span.file if atom.span is not None else ""

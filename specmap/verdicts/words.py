@@ -34,7 +34,8 @@ class VerdictWords:
     test stands, both with a blank between them, or "" where any will do. ``f(...)`` settles
     every call of ``f``.
     ``sizes`` says how a test compares the batch with what was captured: ``at most`` or ``one of``;
-    ``batch_size`` stands for the size in any other test. ``settled`` gives a test that needs a
+    ``batch_size`` stands for the size in any other test, ``largest`` is what a runner stores as the
+    largest captured one. ``settled`` gives a test that needs a
     running server as another over the settings. ``reasons`` says what each assumption means, by
     key. ``limits`` are the settings that bound the captured sizes, ``values`` what is worth trying
     for a setting.
@@ -45,6 +46,7 @@ class VerdictWords:
 
     sizes: Mapping[str, str]
     batch_size: frozenset[str]
+    largest: frozenset[str]
     assumed: Mapping[tuple[str, str], Assumed]
     settled: Mapping[tuple[str, str], str]
     reasons: Mapping[str, str]
@@ -100,6 +102,7 @@ def load_words(path: Path | None = None) -> VerdictWords:
         return VerdictWords(
             sizes=_tests(table["sizes"]),
             batch_size=frozenset(map(canonical, table["batch_size"])),
+            largest=frozenset(map(canonical, table["largest"])),
             assumed=assumed,
             settled=settled,
             reasons=_pairs(table["batch"]),

@@ -37,7 +37,9 @@ def judge(
     sizes: Sizes, top: int | None, size: int | None, uncounted: tuple[str, int, int] | None = None
 ) -> Judge:
     # A test of the batch size asks no setting.
-    nothing = cast(Evaluator, SimpleNamespace(uncounted=uncounted))
+    nothing = cast(
+        Evaluator, SimpleNamespace(uncounted=uncounted, stored=lambda *_: ["max(self.capture_bs)"])
+    )
     return Judge(Truths(nothing, load_words(), Batch(size, {})), sizes, top)
 
 
@@ -141,3 +143,26 @@ def test_a_prefill_has_a_batch_size_of_its_own() -> None:
     asked.truths.phase = PhaseName.TARGET_PREFILL
     with pytest.raises(AttributeError):  # it is asked of the launch, which is not there
         asked.truths.value(next(iter(atoms_of(test))))
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "known"),
+    [
+        (AT_MOST, [], True),
+        (AT_MOST, ["max(self.capture_bs)"], True),
+        (AT_MOST, ["min(max(self.capture_bs), 2)"], False),
+        (AT_MOST, ["max(self.capture_bs)", "self.max_bs //= 2"], False),
+        (ONE_OF, ["min(max(self.capture_bs), 2)"], True),
+    ],
+)
+def test_a_runner_with_a_limit_that_is_not_its_largest_graph(
+    text: str, given: list[str], known: bool
+) -> None:
+    nothing = SimpleNamespace(uncounted=None, stored=lambda *_: given)
+    truths = Truths(cast(Evaluator, nothing), load_words(), Batch(4, {}))
+    test = next(iter(atoms_of(leaf(text, AtomKind.BATCH, SPAN))))
+    if known:
+        assert truths.size_test(test) == ("one of" if text == ONE_OF else "at most")
+    else:
+        with pytest.raises(AttributeError):  # it is asked of the launch, which is not there
+            truths.size_test(test)

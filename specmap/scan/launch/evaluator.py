@@ -288,6 +288,10 @@ class Evaluator:
         one = found[0] if found is not None and len(found) == 1 else None
         return ast.unparse(one.value) if isinstance(one, ast.Assign) else None
 
+    def stored(self, attribute: str, file: str, line: int) -> list[str]:
+        """Return what the class around a line stores to ``self.attribute``, as source."""
+        return self.library.stored_in_class(module_name(file), line, attribute)
+
     def _value(self, node: ast.expr, file: str, line: int) -> object:
         return self._ask(lambda: self.run.machine.evaluate(node, self._scope(node, file, line)))
 

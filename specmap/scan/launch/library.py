@@ -89,6 +89,27 @@ class Library:
                 return node.name
         return ""
 
+    def stored_in_class(self, name: str, line: int, attribute: str) -> list[str]:
+        """Return what the class of a module that holds a line stores to ``self.attribute``.
+
+        As source; a store that is no plain assignment is given as the statement.
+        """
+        tree = self.tree(name)
+        found = []
+        for cls in tree.body if tree is not None else ():
+            if isinstance(cls, ast.ClassDef) and cls.lineno <= line <= (cls.end_lineno or 0):
+                for node in ast.walk(cls):
+                    if isinstance(node, ast.Assign) and _target(node) == f"self.{attribute}":
+                        found.append(ast.unparse(node.value))
+                    elif isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) and any(
+                        isinstance(t, ast.Attribute)
+                        and t.attr == attribute
+                        and isinstance(t.ctx, ast.Store)
+                        for t in ast.walk(node)
+                    ):
+                        found.append(ast.unparse(node))
+        return found
+
     def stored_once(self, folders: Iterable[str], name: str) -> Stored | None:
         """Return the one store to an attribute of this name, where a constructor makes it.
 

@@ -35,3 +35,27 @@ def test_the_one_store(tmp_path: Path, line: str, elsewhere: str, value: str | N
     plant(tmp_path, {"sglang/__init__.py": "", **files})
     found = Library(tmp_path, "sglang").stored_once((FOLDER,), "limit")
     assert (ast.unparse(found.value) if found else None) == value
+
+
+def test_what_the_class_around_a_line_stores(tmp_path: Path) -> None:
+    source = (
+        "class One:\n"
+        "    def __init__(self):\n"
+        "        self.top = max(self.sizes)\n"
+        "    def ask(self, size):\n"
+        "        return size <= self.top\n"
+        "class Two:\n"
+        "    def __init__(self):\n"
+        "        self.top, self.low = 2, 1\n"
+        "        self.low += 1\n"
+    )
+    plant(tmp_path, {f"{FOLDER}/m.py": source})
+    library = Library(tmp_path, "sglang")
+    module = f"{FOLDER}/m".replace("/", ".")
+    assert library.stored_in_class(module, 5, "top") == ["max(self.sizes)"]
+    assert library.stored_in_class(module, 7, "top") == ["self.top, self.low = (2, 1)"]
+    assert library.stored_in_class(module, 7, "low") == [
+        "self.top, self.low = (2, 1)",
+        "self.low += 1",
+    ]
+    assert library.stored_in_class(module, 5, "low") == []
