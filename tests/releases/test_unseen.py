@@ -31,14 +31,8 @@ DATA: dict[str, list[dict[str, Any]]] = json.loads(
 
 # Facts that the map or the verdicts do not meet, each with its reason. One that is met must leave.
 UNMET = {
-    "0.4.7-bs-list-80": "UNKNOWN: the batch size is known by one name alone",
-    "0.4.7-flashmla": "UNKNOWN: the batch size is known by one name alone",
-    "0.5.2-tbo": "GRAPH: a split is assumed where nothing of the launch can set one",
     "0.5.2-tree-pages-flashinfer": "UNKNOWN: a global dict that the runner fills, to no effect",
     "0.5.3-tree": "UNKNOWN: a global dict that the runner fills says whether the model has MLA",
-    "0.5.4.post3-pcg-few-tokens": "PIECEWISE: assumed to fit, which bs contradicts",
-    "0.5.4.post3-flashmla-v1": "GRAPH: a factory's None is lost",
-    "0.5.4.post3-sync-copy": "an arm is cut by the page size that one of the allocators has",
     "0.5.10-layers-v1": "UNKNOWN: the length of a list that a loop fills",
     "0.5.14-dflash-off-full": "UNKNOWN: the runner that a worker takes in place of its graphs",
     "0.5.14-deepep8-max12": "UNKNOWN: a phase's own sizes, where draft and verify capture others",
