@@ -401,3 +401,28 @@ def test_a_decision_replaced_from_any_folder(tmp_path: Path, lines: str, importe
     else:
         assert found not in ("never", AS_IT_IS)
         assert LIMIT not in found
+
+
+VERIFIER = "sglang/srt/speculative/eagle_verify.py"
+PASS = "self.target_worker.forward_batch_generation(batch, is_verify=True)"
+HANDED = "self.target_worker.forward_batch_generation, batch, is_verify=True"
+
+
+@pytest.mark.parametrize(
+    ("instead", "verdict"),
+    [
+        (f"self.pool.submit({HANDED}).result()", "UNKNOWN"),
+        (f"run_in_thread(function={HANDED.partition(',')[0]})", "UNKNOWN"),
+        ("self.pool.submit(self.other, batch).result()", "NOT_RUN"),
+        ("None", "NOT_RUN"),
+    ],
+)
+def test_a_pass_that_other_code_is_asked_to_run(tmp_path: Path, instead: str, verdict: str) -> None:
+    folder = plant(tmp_path / "t")
+    edit(folder, VERIFIER, (PASS, instead))
+    worker = next(w for w in scan(folder).workers if w.name == "EAGLEWorker")
+    phase = next(p for p in worker.phases if p.name.value == "verify")
+    assert phase.verdict is not None
+    assert phase.verdict.value == verdict
+    said = "TpModelWorker.forward_batch_generation is handed to " in phase.note
+    assert said is (verdict == "UNKNOWN")
