@@ -157,8 +157,8 @@ def _unmet(name: str, fork: Fork, reason: str) -> object:
     "fork",
     [
         pytest.param(SWITCHED, id="switched"),
-        _unmet("replaced", REPLACED, "GRAPH: a method that is replaced from outside its class"),
-        _unmet("taken", TAKEN, "GRAPH: a runner that another object takes away"),
+        pytest.param(REPLACED, id="replaced"),
+        _unmet("taken", TAKEN, "UNKNOWN: a runner that another object takes away"),
         _unmet("limited", LIMITED, "GRAPH: the limit is taken for the largest captured size"),
         _unmet("threaded", THREADED, "NOT_RUN: a method that is handed over is not called"),
     ],
