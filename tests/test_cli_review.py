@@ -50,6 +50,7 @@ def test_counts_have_no_other_format(run: Run) -> None:
 
 
 def test_findings_go_to_a_file(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "found").mkdir()
     code, out, _ = run("lint", "bad", "--output-format", "sarif", "-o", "found/specmap.sarif")
     assert (code, out) == (1, "")
     log = json.loads((tmp_path / "found/specmap.sarif").read_text("utf-8"))
