@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
+from specmap.atomic import replacing
 from specmap.codemap.event import Run
 from specmap.errors import SpecmapError
 from specmap.live import Ask, Follower, Prepared, Show, armed, disarm, planned, prepared, wait_for
-from specmap.pipeline import Progress, default_cache_dir, write_file
+from specmap.pipeline import Progress, default_cache_dir
 from specmap.trace import inject, rundir
 from specmap.trace.attach import Agent, listening, ranks_of, runs
 from specmap.trace.interpreter import Installed, check_flags, installed_in, program_of
@@ -158,13 +159,23 @@ def sleep_in(command: Sequence[str], ask: Ask, watcher: Watcher) -> None:
     server_in = _server_in(command, ask)
     with watcher.progress() as progress:
         plan = planned(None if server_in is None else str(server_in.package), ask, progress)
-    text = to_json(plan).encode()
-    kept = default_cache_dir() / "trace" / f"plan-{sha256(text).hexdigest()[:16]}.json"
-    write_file(kept, text)
+    kept = _kept(to_json(plan).encode())
     environment = environment_of(os.environ, directory=None, options=ask.options, dormant=True)
     environment["SPECMAP_PLAN"] = str(kept)
     _add_ring(environment, server_in)
     become(command, environment)
+
+
+def _kept(plan: bytes) -> Path:
+    """Keep a plan in the cache for the agents that sleep, and return its place.
+
+    Raises:
+        OutputError: it cannot be written.
+    """
+    place = default_cache_dir() / "trace" / f"plan-{sha256(plan).hexdigest()[:16]}.json"
+    with replacing([place], make_folders=True) as (fresh,):
+        fresh.write_bytes(plan)
+    return place
 
 
 def attach(pid: int, ask: Ask, watcher: Watcher) -> int:

@@ -11,6 +11,7 @@ import pytest
 
 from specmap.errors import OutputError, SpecmapError
 from specmap.trace.launch import Options, Server, check_untraced, environment_of, inject_folder
+from specmap.tracing import _kept
 
 BASE = {"PATH": os.environ["PATH"], "HOME": "/home/user"}
 SLEEP = "import time; print('up', flush=True); time.sleep(60)"
@@ -141,3 +142,12 @@ def test_a_dormant_server_takes_the_place_of_specmap() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     before, after = done.stdout.split()
     assert before == after
+
+
+def test_the_plan_of_a_sleeping_agent_is_kept_in_a_fresh_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPECMAP_CACHE_DIR", str(tmp_path / "not/yet"))
+    place = _kept(b"{}")
+    assert place.read_bytes() == b"{}"
+    assert place.is_relative_to(tmp_path / "not/yet/trace")
