@@ -195,8 +195,7 @@ def scan(
     2: every phase of the cycle is UNKNOWN.
 
     Drawings (svg, png) need Graphviz; without its 'dot' program the .dot and Mermaid texts
-    are written instead, and the exit code is 2. It is 2 too where the scan failed or the map is
-    partial.
+    are written instead. Exit code 2: no drawing was made, the scan failed, or the map is partial.
     """
     if launch is not None:
         return judged(
@@ -222,8 +221,7 @@ def scan(
         _print(pipeline.render(codemap, name, options))
     else:
         written = pipeline.write(codemap, name, options, Path(output) if output else None)
-        _report_written(written, quiet)
-        if written.dot_missing:
+        if not _report_written(written, quiet):
             return _FAILED
     return _fail(codemap.unread) if codemap.unread else 0
 
@@ -299,7 +297,8 @@ def _print(content: bytes) -> None:
             raise OutputError(f"cannot write to standard output: {reason}") from None
 
 
-def _report_written(written: pipeline.Written, quiet: bool) -> None:
+def _report_written(written: pipeline.Written, quiet: bool) -> bool:
+    """Name the files; return whether they are what was asked for."""
     if not quiet:
         _print("".join(f"wrote {path}\n" for path in written.paths).encode())
     if written.dot_missing:
@@ -307,3 +306,4 @@ def _report_written(written: pipeline.Written, quiet: bool) -> None:
             "Graphviz's 'dot' program is not installed, so DOT and Mermaid were written instead; "
             "install the package 'graphviz' of your system and run this again"
         )
+    return not written.dot_missing
