@@ -23,7 +23,8 @@ from specmap.codemap.event import (
 from specmap.codemap.outcome import CYCLE
 from specmap.codemap.source import Span
 from specmap.report.options import RenderOptions
-from specmap.report.outcome_text import place, ranges
+from specmap.report.outcome_text import place
+from specmap.report.rank_names import alike, rank_names
 from specmap.report.text_parts import console, heading, indent, spread, word
 
 _SHOWN_REASONS = 3
@@ -93,51 +94,6 @@ def blocks(run: Run, width: int) -> Iterator[RenderableType]:
     yield from _syncs(run, width)
     yield from _tracer(run)
     yield from _lines("Notes", [Text(note) for note in run.notes])
-
-
-def alike(run: Run) -> list[tuple[RankRun, list[RankRun]]]:
-    """Group ranks that ran every phase alike: one table each, for its first rank."""
-    groups: list[tuple[RankRun, list[RankRun]]] = []
-    for rank in run.ranks:
-        for first, others in groups:
-            if _shape(first) == _shape(rank):
-                others.append(rank)
-                break
-        else:
-            groups.append((rank, [rank]))
-    return groups
-
-
-def _shape(rank: RankRun) -> list[tuple[object, ...]]:
-    return [
-        (
-            p.worker, p.phase, tuple(p.counts), tuple(r.text for r in p.reasons),
-            tuple((count.state, count.usual) for count in p.launches),
-        )
-        for p in rank.phases
-    ]  # fmt: skip
-
-
-def rank_names(ranks: list[RankRun]) -> str:
-    """Name ranks by what tells them apart: ``TP 0-3``, ``TP 0, DP 1``."""
-    parts = []
-    for kind, numbers in (
-        ("TP", {rank.tp_rank for rank in ranks}),
-        ("PP", {rank.pp_rank for rank in ranks}),
-        ("DP", {rank.dp_rank for rank in ranks}),
-    ):
-        known = tuple(sorted(n for n in numbers if n >= 0))
-        if kind == "TP" or any(known):
-            parts.append(f"{kind} {_numbers(known)}")
-    return ", ".join(parts)
-
-
-def _numbers(known: tuple[int, ...]) -> str:
-    if not known:
-        return "?"
-    if len(known) > 2 and known == tuple(range(known[0], known[-1] + 1)):
-        return f"{known[0]}-{known[-1]}"
-    return ranges(known)
 
 
 def _rank(rank: RankRun, others: list[RankRun], width: int) -> Iterator[RenderableType]:

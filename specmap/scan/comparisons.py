@@ -16,6 +16,7 @@ from specmap.codemap.condition import (
     leaf,
     negate,
 )
+from specmap.scan.absence import settle_absence
 from specmap.scan.bodies import same_place
 from specmap.scan.guards import Path, held
 from specmap.scan.module import FunctionInfo
@@ -31,7 +32,6 @@ from specmap.scan.values import (
     Scope,
     Truth,
     Value,
-    settle_absence,
 )
 
 if TYPE_CHECKING:

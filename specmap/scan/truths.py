@@ -16,6 +16,7 @@ from specmap.codemap.condition import (
     leaf,
     negate,
 )
+from specmap.scan.absence import is_there, settle_absence
 from specmap.scan.guards import Exit, Path, Test, Unseen
 from specmap.scan.memo import NEVER
 from specmap.scan.values import (
@@ -28,8 +29,6 @@ from specmap.scan.values import (
     Table,
     Truth,
     Value,
-    is_there,
-    settle_absence,
 )
 
 if TYPE_CHECKING:

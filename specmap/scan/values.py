@@ -16,14 +16,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from specmap.codemap.condition import (
     FALSE,
     TRUE,
-    All,
     Atom,
     AtomKind,
     Condition,
     Leaf,
-    Not,
     all_of,
-    any_of,
     atoms_of,
     either,
     is_marked,
@@ -32,6 +29,7 @@ from specmap.codemap.condition import (
     size_of,
 )
 from specmap.codemap.source import Span
+from specmap.scan.absence import is_there, settle_absence
 from specmap.scan.module import ClassInfo, FunctionInfo, Module
 
 if TYPE_CHECKING:
@@ -295,9 +293,6 @@ Arms = tuple[Arm, ...]
 
 NONE = Const(None)
 _FALSE = Const(False)
-# "An Optional annotation allows None here": stands in a condition until the test that asks
-# for it replaces it by its own text.
-_ABSENT = Atom("?absent", AtomKind.UNKNOWN)
 # Past these sizes a condition or a set of arms says nothing a person could use.
 _MAX_LEAVES = 400
 _MAX_ARMS = 48
@@ -368,7 +363,7 @@ def optional(arms: Arms) -> Arms:
     there = is_there()
     plain = tuple(arm for arm in arms if arm.value != NONE)
     kept = tuple(Arm(arm.value, all_of(there, arm.condition)) for arm in plain)
-    return (*kept, Arm(NONE, Leaf(_ABSENT)))
+    return (*kept, Arm(NONE, negate(there)))
 
 
 def one_of(arms: Arms) -> Arms:
@@ -376,23 +371,6 @@ def one_of(arms: Arms) -> Arms:
     unset = {arm.condition for arm in arms if arm.value == NONE}
     tied = any(arm.value != NONE and arm.condition in unset for arm in arms)
     return optional(arms) if tied else arms
-
-
-def is_there() -> Condition:
-    """Return "this is not empty": what the asking test tells, and nothing else does."""
-    return Not(Leaf(_ABSENT))
-
-
-def settle_absence(condition: Condition, absent: Condition) -> Condition:
-    """Replace "may be absent" by the condition that the asking test stands for."""
-    if not is_marked(condition):
-        return condition
-    if isinstance(condition, Leaf):
-        return absent if condition.atom is _ABSENT else condition
-    if isinstance(condition, Not):
-        return negate(settle_absence(condition.term, absent))
-    inner = tuple(settle_absence(term, absent) for term in condition.terms)
-    return all_of(*inner) if isinstance(condition, All) else any_of(*inner)
 
 
 def is_known(arms: Arms) -> bool:

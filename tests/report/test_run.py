@@ -10,8 +10,9 @@ import pytest
 
 from specmap.codemap.event import LaunchCount, Launches, PhaseStats, RankRun, Run, State
 from specmap.report.options import RenderOptions
+from specmap.report.rank_names import rank_names
 from specmap.report.run_json import render_run_json
-from specmap.report.run_text import duration, rank_names, render_ranks, render_run
+from specmap.report.run_text import duration, render_ranks, render_run
 from tests.report.golden import check
 from tests.report.sample_run import EAGER_VERIFY, PREFILL, RUN, phase, rank
 

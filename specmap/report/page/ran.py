@@ -9,7 +9,8 @@ from specmap.codemap.event import Budget, Overhead, PhaseStats, RankRun, RunFind
 from specmap.report.page.phases import reason_count, states
 from specmap.report.page.subject import Subject
 from specmap.report.page.tables import Json, Tables
-from specmap.report.run_text import launch_words, rank_names
+from specmap.report.rank_names import rank_names
+from specmap.report.run_text import launch_words
 from specmap.trace.rundir import without_secrets
 
 
