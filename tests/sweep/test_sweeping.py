@@ -67,13 +67,12 @@ def test_what_sglang_refuses_is_a_cell_with_the_raising_line(grid: Sweep) -> Non
 
 
 def test_an_unknown_cell_says_what_would_settle_it(grid: Sweep) -> None:
-    """The tree compares the batch with a limit that no argument gives."""
-    cell = at(grid, "no", "3", "1", "1")
+    """The tree compares the batch with a limit that no argument gives, and is not below 1."""
+    assert at(grid, "no", "3", "1", "1").state is CellState.KEPT
+    cell = at(grid, "no", "3", "1", "4")
     assert cell.state is CellState.UNKNOWN
-    assert {p.reason for p in cell.phases} == {
-        "forward_batch.batch_size <= self.max_bs is not known"
-    }
-    assert all("self.max_bs" in phase.missing for phase in cell.phases)
+    assert {p.reason for p in cell.phases} == {"bs 4, largest captured not known"}
+    assert all("the list at capture" in phase.missing for phase in cell.phases)
 
 
 def test_what_the_argument_code_overwrites_is_said(grid: Sweep) -> None:
@@ -104,8 +103,8 @@ def test_expectations_hold_for_every_cell(root: Path) -> None:
 
 
 def test_nothing_varied_is_one_cell(root: Path) -> None:
-    found = swept(root)
-    assert [cell.values for cell in found.cells] == [("1",)]
+    found = swept(root, batch="bs=4")
+    assert [cell.values for cell in found.cells] == [("4",)]
     assert found.undecided == "no cell can be told: state what is listed as not known"
 
 
