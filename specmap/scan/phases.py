@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -25,7 +24,8 @@ from specmap.scan.guards import Exit, Path, Test
 from specmap.scan.module import FunctionInfo
 from specmap.scan.resolver import Resolver
 from specmap.scan.shapes import static_shape
-from specmap.scan.values import Frame, FunctionRef, Instance
+from specmap.scan.unfollowed import unfollowed
+from specmap.scan.values import Frame, Instance
 from specmap.scan.walk import Walk
 from specmap.scan.walked import Hit, Hop, hop_condition
 
@@ -246,33 +246,11 @@ class Phases:
 
     def _not_run(self, name: PhaseName) -> Phase:
         entry = next(iter(self._walks.values())).activations[0].function
-        note, verdict = self._handed_on(), Verdict.UNKNOWN
+        note, verdict = unfollowed(self._resolver, self._walks.values()), Verdict.UNKNOWN
         if not note:
             verdict = Verdict.NOT_RUN
             note = "no model forward of this phase is reached from the worker's entry"
         return Phase(name, "", (), entry.span, entry.id, (), FALSE, verdict, note=note)
-
-    def _handed_on(self) -> str:
-        """Say which method on the way to a pass is given to code that nobody knows, if any is."""
-        walks = self._walks.values()
-        passing = {hop.function for walk in walks for hit in walk.hits for hop in hit.chain[1:]}
-        names = {function.name for function in passing}
-        run = {activation.function for walk in walks for activation in walk.activations}
-        for site in (site for walk in walks for site in walk.notes.sites.values()):
-            if site.function not in run or any(site.targets.values()) or not site.scopes:
-                continue
-            for given in (*site.node.args, *(k.value for k in site.node.keywords)):
-                if not isinstance(given, ast.Attribute) or given.attr not in names:
-                    continue
-                for arm in self._resolver.evaluate(given, site.scopes[-1]):
-                    if isinstance(arm.value, FunctionRef) and arm.value.function in passing:
-                        module = site.function.module
-                        call, place = module.text(site.node.func), module.span(site.node)
-                        return (
-                            f"{arm.value.function.qualname} is handed to {call} "
-                            f"({place.file}:{place.line}), which may run it"
-                        )
-        return ""
 
     def _arms(
         self, found: PhaseHits, pivot: FunctionInfo, sinks: dict[str, Sink]

@@ -8,11 +8,12 @@ import pytest
 
 from specmap.codemap.condition import AtomKind, atoms_of, evaluate, render
 from specmap.codemap.graph import Phase
-from specmap.codemap.verdict import SinkKind
+from specmap.codemap.verdict import SinkKind, Verdict
 from tests.review_tree import edit, plant, scan
 
 RUNNERS = "sglang/srt/model_executor/model_runner.py"
 WORKERS = "sglang/srt/managers/tp_worker.py"
+EAGLE = "sglang/srt/speculative/eagle_worker.py"
 GRAPHS = "sglang/srt/speculative/eagle_graphs.py"
 MADE = "self.graph_runner = CudaGraphRunner(self)"
 DRAFT_MADE = "self.cuda_graph_runner = Device2DraftCudaGraphRunner[self.device](self)"
@@ -104,3 +105,15 @@ def test_a_method_of_what_runs_no_pass_is_no_way(tmp_path: Path, call: str) -> N
     line = "        can_run_graph = bool("
     edit(folder, RUNNERS, (line, f"        {call}(forward_batch)\n{line}"))
     assert render(phase_of(folder, "verify").graph_when) == before
+
+
+@pytest.mark.parametrize("name", ["verify", "target_prefill"])
+def test_a_target_that_nobody_knows_may_run_its_passes(tmp_path: Path, name: str) -> None:
+    folder = plant(tmp_path / "t")
+    held = "self.target_worker = "
+    edit(folder, EAGLE, (f"{held}target_worker", f"{held}plugin.wrap(target_worker)"))
+    edit(folder, EAGLE, ("\n\nclass", "\nimport plugin\n\n\nclass"))
+    phase = phase_of(folder, name)
+    assert phase.verdict is Verdict.UNKNOWN
+    asked = "nothing is known about what self.target_worker.forward_batch_generation ("
+    assert phase.note.startswith(asked)
