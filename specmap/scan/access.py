@@ -9,6 +9,7 @@ from specmap.codemap.condition import (
     AtomKind,
 )
 from specmap.scan import windows
+from specmap.scan.modefacts import modes_of
 from specmap.scan.truths import strongest
 from specmap.scan.values import (
     Arms,
@@ -74,7 +75,7 @@ class Access:
         if scope.facts:
             known = resolver.fact(receiver, node.attr, scope.facts)
             if known is not None:
-                return only(known)
+                return modes_of(known)
         temporary = resolver.attributes.override_of(scope, receiver, node.attr)
         if temporary is not None:
             return temporary

@@ -18,6 +18,7 @@ from specmap.codemap.verdict import SinkKind
 from specmap.scan import windows
 from specmap.scan.guards import Path, Store
 from specmap.scan.managers import Managers
+from specmap.scan.modefacts import modes_of, new_mode
 from specmap.scan.module import FunctionInfo
 from specmap.scan.nodes import arguments_of
 from specmap.scan.resolver import Resolver
@@ -183,13 +184,11 @@ class Walk:
         self.made = {**self.made, **{key: self.made.get(key, 0) + 1 for key in keys}}
 
     def _set_mode(self, key: str, value: ast.expr, scope: Scope) -> None:
-        members = [
-            arm.value
-            for arm in self.resolver.evaluate(value, scope)
-            if isinstance(arm.value, EnumMember) and arm.condition != FALSE
-        ]
-        if members and self.facts.get(key) != members[0]:
-            self.facts = {**self.facts, key: members[0]}
+        mode = new_mode(self.resolver, value, scope)
+        if self.kind == "capture" and mode is not None:
+            mode = modes_of(mode)[0].value  # a runner captures in one mode
+        if mode is not None and self.facts.get(key) != mode:
+            self.facts = {**self.facts, key: mode}
 
     def store(self, store: Store) -> None:
         """An assignment to a batch's forward mode changes it for what follows.
@@ -361,4 +360,5 @@ class Walk:
 
 
 def _as_mode(value: Value | None) -> EnumMember | None:
-    return value if isinstance(value, EnumMember) else None
+    last = modes_of(value)[-1].value if value is not None else None
+    return last if isinstance(last, EnumMember) else None

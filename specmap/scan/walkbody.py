@@ -11,9 +11,10 @@ from specmap.scan import windows
 from specmap.scan.executor import Executor
 from specmap.scan.guards import Binding, Bound, Execution, Path, Return, Store, Test
 from specmap.scan.managers import Manager
+from specmap.scan.modefacts import either_mode, in_worker, is_idle
 from specmap.scan.module import FunctionInfo, last_name
 from specmap.scan.nodes import children
-from specmap.scan.values import EnumMember, Facts, Scope, Value
+from specmap.scan.values import Facts, Scope, Value
 from specmap.scan.walked import Activation, Seen
 
 if TYPE_CHECKING:
@@ -93,6 +94,18 @@ class WalkExecutor(Executor):
                 own = key in made and now == earlier and not self._is_idle(value)
                 if own or (self._is_idle(now) and not self._is_idle(earlier)):
                     self._walk.facts = {**self._walk.facts, key: value}
+                elif self._parts(key, now, value):
+                    assert now is not None
+                    mode = either_mode(value, now, self._walk.resolver.truth(*test))
+                    self._walk.facts = {**self._walk.facts, key: mode}
+
+    def _parts(self, key: object, now: Value | None, value: Value) -> bool:
+        """Whether two arms of a worker leave a batch in two modes, both something to do."""
+        if not isinstance(key, str) or key.startswith(".") or now is None or now == value:
+            return False
+        if not in_worker(self._walk.resolver, self._activation.function.module):
+            return False
+        return not self._is_idle(now) and not self._is_idle(value)
 
     def maybe_ran(self, before: Facts, path: Path) -> None:
         """Of attributes: what held before still does where the code did not run."""
@@ -101,8 +114,7 @@ class WalkExecutor(Executor):
             self._walk.facts = windows.maybe(before, self._walk.facts, ran)
 
     def _is_idle(self, value: Value | None) -> bool:
-        names = self._walk.resolver.vocabulary.modes["idle"]
-        return isinstance(value, EnumMember) and value.name in names
+        return is_idle(self._walk.resolver, value)
 
     def on_expression(self, node: ast.expr, scope: Scope, path: Path) -> None:
         """Note an expression with the passes before it, and visit its calls."""

@@ -117,3 +117,49 @@ def test_a_target_that_nobody_knows_may_run_its_passes(tmp_path: Path, name: str
     assert phase.verdict is Verdict.UNKNOWN
     asked = "nothing is known about what self.target_worker.forward_batch_generation ("
     assert phase.note.startswith(asked)
+
+
+VERIFIER = "sglang/srt/speculative/eagle_verify.py"
+STORE = "        batch.forward_mode = ForwardMode.TARGET_VERIFY\n"
+MANY = "(len(batch.reqs) > 3)"
+USUAL = "not server_args.disable_cuda_graph and (forward_batch.batch_size <= self.max_bs)"
+
+
+@pytest.mark.parametrize(
+    ("store", "when"),
+    [
+        (
+            f"{STORE}        if len(batch.reqs) > 3:\n"
+            "            batch.forward_mode = ForwardMode.EXTEND\n",
+            f"not {MANY}",
+        ),
+        (
+            "        batch.forward_mode = ForwardMode.EXTEND if len(batch.reqs) > 3 "
+            "else ForwardMode.TARGET_VERIFY\n",
+            f"not {MANY}",
+        ),
+        (
+            "        if len(batch.reqs) > 3:\n"
+            "            batch.forward_mode = ForwardMode.TARGET_VERIFY\n"
+            "        else:\n            batch.forward_mode = ForwardMode.EXTEND\n",
+            MANY,
+        ),
+        (
+            f"{STORE}        if len(batch.reqs) > 3:\n"
+            "            batch.forward_mode = ForwardMode.IDLE\n",
+            "",
+        ),
+        (
+            "        batch.forward_mode = plugin.mode(batch)\n",
+            "forward_batch.forward_mode.is_cuda_graph()",
+        ),
+    ],
+)
+def test_a_mode_that_a_test_chooses(tmp_path: Path, store: str, when: str) -> None:
+    """A plain extend has no graph; an idle batch is not what the phase is about."""
+    folder = plant(tmp_path / "t")
+    edit(folder, VERIFIER, (STORE, store), ("import torch", "import plugin\nimport torch"))
+    phase = phase_of(folder, "verify")
+    assert render(phase.graph_when) == (f"{when} and {USUAL}" if when else USUAL)
+    (eager,) = [arm.condition for arm in phase.arms if arm.kind is SinkKind.EAGER]
+    assert set(atoms_of(eager)) == set(atoms_of(phase.graph_when))
