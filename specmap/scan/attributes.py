@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from specmap.codemap.condition import FALSE, TRUE, AtomKind, Condition, all_of, leaf, negate
+from specmap.scan.bodies import sets_unwritten
 from specmap.scan.executor import Executor
 from specmap.scan.guards import Execution, Store
 from specmap.scan.module import ClassInfo, FunctionInfo
@@ -180,9 +181,31 @@ class Attributes:
         """Return what the attribute holds by its stores; ``()`` when there is none."""
 
         def held() -> Arms:
-            return self._held(instance, name, self.stores(instance, name))
+            arms = self._held(instance, name, self.stores(instance, name))
+            if not arms or name not in self._resolver.runner_names:
+                return arms
+            return self._set_by_name(instance, name, arms)
 
         return self._resolver.memo.get(self._values, (instance, name), held, ())
+
+    def _set_by_name(self, instance: Instance, name: str, arms: Arms) -> Arms:
+        """Add the runners that a method sets by a name that is not written: it may be this one."""
+        for cls in self._resolver.types.mro(instance.cls):
+            for method in cls.methods.values():
+                for call in self._resolver.calls_of(method, "setattr"):
+                    if not sets_unwritten(call) or not self.is_live(instance, method):
+                        continue
+                    at = self.execution(self.frame(instance, method)).scope_of(call)
+                    if at is None:
+                        continue
+                    runner = self._resolver.evaluate(call.args[2], at[0])
+                    if self._resolver.is_runner(runner):
+                        module = method.module
+                        text = f"{module.text(call)} sets {name}"
+                        so = leaf(text, AtomKind.UNKNOWN, module.span(call))
+                        ran = all_of(self._resolver.condition(at[1]), so)
+                        arms = unite(under(runner, ran), under(arms, negate(ran)))
+        return arms
 
     def before(self, instance: Instance, node: ast.Attribute, scope: Scope) -> Arms | None:
         """Return what ``x.a`` holds inside ``x.a = f(x.a)``, or None elsewhere."""

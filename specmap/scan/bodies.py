@@ -21,6 +21,13 @@ def set_attribute(node: ast.AST) -> str | None:
     return None
 
 
+def sets_unwritten(call: ast.Call) -> bool:
+    """Whether a call of ``setattr`` on ``self`` stores by a name that is not written there."""
+    if len(call.args) != 3 or isinstance(call.args[1], ast.Constant):
+        return False
+    return getattr(call.args[0], "id", "") == "self"
+
+
 @dataclass(eq=False, slots=True)
 class Assigned:
     """An assignment, with or without an annotation: its ``node``, targets and value."""

@@ -163,3 +163,30 @@ def test_a_mode_that_a_test_chooses(tmp_path: Path, store: str, when: str) -> No
     assert render(phase.graph_when) == (f"{when} and {USUAL}" if when else USUAL)
     (eager,) = [arm.condition for arm in phase.arms if arm.kind is SinkKind.EAGER]
     assert set(atoms_of(eager)) == set(atoms_of(phase.graph_when))
+
+
+RUNNER_MADE = "CudaGraphRunner(self)"
+
+
+@pytest.mark.parametrize(
+    ("call", "may"),
+    [
+        (f"setattr(self, name, {RUNNER_MADE})", True),
+        (f"made = {RUNNER_MADE}\n            setattr(self, name, made)", True),
+        (f"setattr(self, 'other', {RUNNER_MADE})", False),
+        ("setattr(self, name, server_args)", False),
+        (f"setattr(server_args, name, {RUNNER_MADE})", False),
+    ],
+)
+def test_a_runner_set_by_a_name_that_is_not_written(tmp_path: Path, call: str, may: bool) -> None:
+    """Where the call stands still counts: the draft's model runner makes none."""
+    folder = plant(tmp_path / "t")
+    draft = render(phase_of(folder, "draft").graph_when)
+    edit(folder, RUNNERS, (MADE, call))
+    phase = phase_of(folder, "verify")
+    if may:
+        assert any(text.endswith(" sets graph_runner") for text in open_ways(phase))
+        assert "not server_args.disable_cuda_graph" in render(phase.graph_when)
+    else:
+        assert phase.verdict is Verdict.EAGER
+    assert render(phase_of(folder, "draft").graph_when) == draft
