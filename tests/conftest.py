@@ -12,6 +12,7 @@ import pytest
 from tests.review_tree import LAST_LINE, SYNC, VERIFY, Run, edit, plant
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist reads the marks in a hook of its own
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """With ``--dist loadgroup`` a file stays in one process; so do engines, so do browsers."""
     for item in items:
