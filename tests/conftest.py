@@ -12,15 +12,6 @@ import pytest
 from tests.review_tree import LAST_LINE, SYNC, VERIFY, Run, edit, plant
 
 
-@pytest.hookimpl(tryfirst=True)  # xdist reads the marks in a hook of its own
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With ``--dist loadgroup`` a file stays in one process; so do engines, so do browsers."""
-    for item in items:
-        folder = item.path.parent.name
-        group = folder if folder in ("live", "page") else str(item.path)
-        item.add_marker(pytest.mark.xdist_group(group))
-
-
 @pytest.fixture(autouse=True)
 def garbage_collection() -> Iterator[None]:
     """The command line switches the collector off for its one run; here it comes back."""
