@@ -80,15 +80,6 @@ class StoreOrder:
                 return condition if line > theirs[function] else FALSE
         return None
 
-    def after_making(self, instance: Instance, found: FoundStore, other: FoundStore) -> Condition:
-        """Return when a store from outside runs after another of the object's own.
-
-        A constructor that is handed the object finds it made.
-        """
-        made = any(f is self._init(instance) for f, _, _ in self._callers(instance, other))
-        init = found.function.name == "__init__"
-        return TRUE if made and init else has_run(found)
-
     def _callers(
         self, instance: Instance, found: FoundStore
     ) -> Iterator[tuple[FunctionInfo, int, Condition]]:

@@ -336,25 +336,6 @@ LATER = f"        self.off()\n\n    def off(self):\n        {GONE}"
 HAS_RUN = f"({GONE.strip()} has run)"
 
 
-@pytest.mark.parametrize(
-    ("lines", "also"),
-    [
-        (f"        {GONE}", "never"),
-        (OFF, "not server_args.off"),
-        (OFF.replace("self.target", "target"), "not server_args.off"),
-        (LATER, f"not {HAS_RUN}"),
-        (f"        {GONE}".replace("target", "draft"), ""),
-    ],
-)
-def test_a_runner_that_another_object_takes_away(tmp_path: Path, lines: str, also: str) -> None:
-    """The worker is handed the target when that has made its runner."""
-    folder = plant(tmp_path / "t")
-    edit(folder, WORKER, (INIT, INIT + lines))
-    found = render(verify(folder))
-    usual = f"not server_args.disable_cuda_graph and {USUAL}"
-    assert found == (also if also == "never" else f"{also} and {usual}" if also else usual)
-
-
 PATCHES = "sglang/srt/fork_patches.py"
 PATCH = """\
 from sglang.srt.model_executor import cuda_graph_runner
