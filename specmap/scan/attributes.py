@@ -193,7 +193,8 @@ class Attributes:
         for cls in self._resolver.types.mro(instance.cls):
             for method in cls.methods.values():
                 for call in self._resolver.calls_of(method, "setattr"):
-                    if not sets_unwritten(call) or not self.is_live(instance, method):
+                    on_self = sets_unwritten(call) and getattr(call.args[0], "id", "") == "self"
+                    if not on_self or not self.is_live(instance, method):
                         continue
                     at = self.execution(self.frame(instance, method)).scope_of(call)
                     if at is None:

@@ -22,10 +22,9 @@ def set_attribute(node: ast.AST) -> str | None:
 
 
 def sets_unwritten(call: ast.Call) -> bool:
-    """Whether a call of ``setattr`` on ``self`` stores by a name that is not written there."""
-    if len(call.args) != 3 or isinstance(call.args[1], ast.Constant):
-        return False
-    return getattr(call.args[0], "id", "") == "self"
+    """Whether a call is one of ``setattr`` by a name that is not written there."""
+    written = len(call.args) != 3 or isinstance(call.args[1], ast.Constant)
+    return getattr(call.func, "id", "") == "setattr" and not written
 
 
 @dataclass(eq=False, slots=True)

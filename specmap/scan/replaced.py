@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from specmap.scan.bodies import set_attribute
+from specmap.scan.bodies import set_attribute, sets_unwritten
 from specmap.scan.module import ClassInfo, FunctionInfo, Module, last_name
 from specmap.scan.nodes import nodes_in
 from specmap.scan.values import ClassRef, Frame, FunctionRef, Instance, Scope
@@ -110,7 +110,7 @@ class Replaced:
             files = tree.files_holding((cls.name,), self._resolver.vocabulary.scope)
             modules = [module for module in map(tree.module_at, files) if module]
             calls = [(m, c) for m in modules for c in nodes_in(m.tree) if isinstance(c, ast.Call)]
-            found = [Named(m, c, "", c.args[0]) for m, c in calls if _sets_by_name(c)]
+            found = [Named(m, c, "", c.args[0]) for m, c in calls if sets_unwritten(c)]
             for module, call in calls:
                 given = (a for a in call.args if last_name(a) == cls.name)
                 found += [
@@ -131,9 +131,4 @@ class Replaced:
         arms = self._resolver.evaluate(called, Scope(Frame(None, module)))
         nodes = (n for a in arms if isinstance(a.value, FunctionRef)
                  for n in nodes_in(a.value.function.node))  # fmt: skip
-        return any(isinstance(node, ast.Call) and _sets_by_name(node) for node in nodes)
-
-
-def _sets_by_name(call: ast.Call) -> bool:
-    named = len(call.args) == 3 and isinstance(call.args[1], ast.Constant)
-    return last_name(call.func) == "setattr" and len(call.args) == 3 and not named
+        return any(isinstance(node, ast.Call) and sets_unwritten(node) for node in nodes)
