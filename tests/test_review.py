@@ -122,14 +122,19 @@ def test_a_comment_suppresses_and_losing_it_is_new(fork: Path) -> None:
     assert new(review(base="HEAD")) == [("SPM201", VERIFY, 11)]
 
 
-def test_the_base_is_where_the_branches_went_apart(fork: Path) -> None:
-    """main repairs what the branch still has: that is not the branch's doing."""
+def went_apart(fork: Path) -> None:
+    """A branch ``feature``; main repairs what the branch still has."""
     git(fork, "checkout", "--quiet", "-b", "feature")
     edit(fork / "python", DRAFT, ("        tokens = []\n", "        tokens = list()\n"))
     commit(fork, "feature")
     git(fork, "checkout", "--quiet", "main")
     edit(fork / "python", VERIFY, (SYNC, ""))
     commit(fork, "repaired")
+
+
+def test_the_base_is_where_the_branches_went_apart(fork: Path) -> None:
+    """What main repairs is not the branch's doing."""
+    went_apart(fork)
     git(fork, "checkout", "--quiet", "feature")
     assert new(review(base="main")) == []
 
@@ -138,12 +143,7 @@ def test_a_shallow_clone_cannot_say_where_the_branches_went_apart(
     fork: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What main repaired seems to be the branch's doing: that is said, and not hidden."""
-    git(fork, "checkout", "--quiet", "-b", "feature")
-    edit(fork / "python", DRAFT, ("        tokens = []\n", "        tokens = list()\n"))
-    commit(fork, "feature")
-    git(fork, "checkout", "--quiet", "main")
-    edit(fork / "python", VERIFY, (SYNC, ""))
-    commit(fork, "repaired")
+    went_apart(fork)
     clones = {}
     for depth, options in {"whole": (), "shallow": ("--depth", "1", "--no-single-branch")}.items():
         clones[depth] = tmp_path / depth

@@ -6,7 +6,7 @@ import ast
 import random
 from collections.abc import Iterator
 
-from specmap.codemap.graph import Decision
+from specmap.codemap.graph import Arm, Decision
 from specmap.codemap.verdict import PhaseName, SinkKind
 from tests.mutations.edits import Edit, normal
 from tests.mutations.faults import BATCHES, Fault, Mutant, Release, source_of
@@ -65,15 +65,7 @@ def another_mode(release: Release, rng: random.Random) -> Iterator[Mutant]:
 
 def looked_up(release: Release, rng: random.Random) -> Iterator[Mutant]:
     """A call on the way of verify looks its method up by a name that nobody knows."""
-    sites = {
-        site
-        for worker in release.codemap.workers
-        for phase in worker.phases
-        if phase.name is PhaseName.VERIFY
-        for arm in phase.arms
-        if arm.kind is SinkKind.GRAPH
-        for site in arm.chain[:-1]
-    }
+    sites = {site for arm in _replayed(release) for site in arm.chain[:-1]}
     for edge in release.codemap.edges:
         receiver = edge.text.rpartition(".")[0]
         if (edge.caller, edge.span.line) in sites and receiver.startswith("self.") and edge.callees:
@@ -83,17 +75,16 @@ def looked_up(release: Release, rng: random.Random) -> Iterator[Mutant]:
             yield Mutant("SPM115", edge.span.file, (edit,), "", what)
 
 
+def _replayed(release: Release) -> Iterator[Arm]:
+    """The ways of verify to its graph."""
+    phases = (phase for worker in release.codemap.workers for phase in worker.phases)
+    verify = (phase for phase in phases if phase.name is PhaseName.VERIFY)
+    return (arm for phase in verify for arm in phase.arms if arm.kind is SinkKind.GRAPH)
+
+
 def _of_verify(release: Release, kind: str) -> Iterator[Decision]:
     """The decisions of a kind on the way of verify to its graph, outside the workers' files."""
-    way = {
-        holder
-        for worker in release.codemap.workers
-        for phase in worker.phases
-        if phase.name is PhaseName.VERIFY
-        for arm in phase.arms
-        if arm.kind is SinkKind.GRAPH
-        for holder, _ in arm.chain
-    }
+    way = {holder for arm in _replayed(release) for holder, _ in arm.chain}
     runners = {holder.rpartition(".")[0] for holder in way}
     for decision in release.codemap.decisions:
         asked = kind == "can_run" and decision.holder.rpartition(".")[0] in runners
