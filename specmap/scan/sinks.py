@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import ast
 
-from specmap.codemap.condition import AtomKind, Condition, all_of, any_of, leaf
-from specmap.codemap.verdict import MAY_REPLAY, SinkKind
-from specmap.scan.guards import Bound
+from specmap.codemap.condition import AtomKind, Condition, leaf
+from specmap.codemap.verdict import SinkKind
 from specmap.scan.module import ClassInfo
 from specmap.scan.resolver import Resolver
-from specmap.scan.values import External, Frame, Instance, Opaque, Scope, Value
+from specmap.scan.values import External, Frame, Instance, Opaque, Scope
 
 
 class Sinks:
@@ -30,51 +29,27 @@ class Sinks:
         return None
 
     def doubt(self, node: ast.Call, scope: Scope) -> Condition | None:
-        """Return "this replays a graph" for a call of which nobody can tell whether it does.
-
-        It is a replay on something unknown, or a method looked up by a name that is not
-        written on an object that runs passes. It may be that in some cases only: ``None``
-        replays nothing, objects of the tree are looked into, and what a plugin supplies
-        beside them is another platform's.
-        """
-        function, scope = _written(node.func, scope)
-        if isinstance(function, ast.Attribute) and function.attr in self._vocabulary.graph_calls:
-            arms = self._resolver.evaluate(function.value, scope)
-            known = any(isinstance(arm.value, Instance) for arm in arms)
-            unknown = [
-                arm.condition
-                for arm in arms
-                if isinstance(arm.value, External)
-                or (isinstance(arm.value, Opaque) and not (known and arm.value.plugin))
-            ]
-        else:
-            holder = _looked_up_on(function)
-            arms = self._resolver.evaluate(holder, scope) if holder is not None else ()
-            unknown = [arm.condition for arm in arms if self._runs_passes(arm.value)]
-        if not unknown:
+        """Return "this replays a graph" for a replay on something that nobody can tell."""
+        function = node.func
+        if not isinstance(function, ast.Attribute):
+            return None
+        if function.attr not in self._vocabulary.graph_calls:
+            return None
+        arms = self._resolver.evaluate(function.value, scope)
+        if not all(isinstance(arm.value, Opaque) for arm in arms):
             return None
         module = scope.frame.module
-        text = f"{module.text(function)} {MAY_REPLAY}"
-        return all_of(any_of(*unknown), leaf(text, AtomKind.UNKNOWN, module.span(function)))
-
-    def _runs_passes(self, value: Value) -> bool:
-        """Whether a value is a model runner, a graph runner or what the scheduler calls."""
-        if not isinstance(value, Instance):
-            return False
-        words, types = self._vocabulary, self._resolver.types
-        names = words.decisions | words.graph_calls | words.entry
-        return self._named(value.cls, words.model_runner) or any(
-            types.method(value.cls, name) for name in names
-        )
+        text = f"{module.text(function)} replays a graph"
+        return leaf(text, AtomKind.UNKNOWN, module.span(function))
 
     def on(self, node: ast.Call, scope: Scope) -> tuple[Instance, ...]:
         """Return the objects that a sink's call is made on: the innermost that are known.
 
         ``self.target.runner.graphs[key].replay()`` is made on the runner.
         """
-        receiver, scope = _written(node.func, scope)
-        while (holder := _looked_up_on(receiver) or _holder(receiver)) is not None:
-            receiver = holder
+        receiver = node.func
+        while isinstance(receiver, ast.Attribute | ast.Subscript):
+            receiver = receiver.value
             arms = self._resolver.evaluate(receiver, scope)
             found = tuple(arm.value for arm in arms if isinstance(arm.value, Instance))
             if found:
@@ -136,23 +111,3 @@ class Sinks:
                 if self._named(arm.value.cls, self._vocabulary.model_runner):
                     return True
         return False
-
-
-def _written(function: ast.expr, scope: Scope) -> tuple[ast.expr, Scope]:
-    """Return what is called, where a local name stands for it."""
-    bound = scope.env.get(function.id) if isinstance(function, ast.Name) else None
-    if isinstance(bound, Bound) and not bound.index:
-        return bound.node, bound.scope
-    return function, scope
-
-
-def _holder(node: ast.expr) -> ast.expr | None:
-    return node.value if isinstance(node, ast.Attribute | ast.Subscript) else None
-
-
-def _looked_up_on(node: ast.expr) -> ast.expr | None:
-    """Return ``x`` of ``getattr(x, name)`` where the name is not written there."""
-    if not isinstance(node, ast.Call) or getattr(node.func, "id", "") != "getattr":
-        return None
-    written = len(node.args) < 2 or isinstance(node.args[1], ast.Constant)
-    return None if written else node.args[0]

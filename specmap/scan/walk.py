@@ -129,6 +129,7 @@ class Walk:
         doubt = self.sinks.doubt(node, scope)
         if doubt is not None:
             self._sink(SinkKind.GRAPH, node, scope, path, activation, doubt)
+            return
         receiver = getattr(node.func, "value", node.func)
         for arm, target in self.resolver.calls.targets(node, scope):
             this = getattr(arm.value, "self_value", None)

@@ -12,11 +12,8 @@ from specmap.codemap.verdict import SinkKind, Verdict
 from tests.review_tree import edit, plant, scan
 
 RUNNERS = "sglang/srt/model_executor/model_runner.py"
-WORKERS = "sglang/srt/managers/tp_worker.py"
 EAGLE = "sglang/srt/speculative/eagle_worker.py"
-GRAPHS = "sglang/srt/speculative/eagle_graphs.py"
 MADE = "self.graph_runner = CudaGraphRunner(self)"
-DRAFT_MADE = "self.cuda_graph_runner = Device2DraftCudaGraphRunner[self.device](self)"
 
 
 def phase_of(folder: Path, name: str) -> Phase:
@@ -32,79 +29,6 @@ def open_ways(phase: Phase) -> set[str]:
         assert evaluate(arm.condition, {}) is None
     ways = [arm.condition for arm in phase.arms if arm.kind is SinkKind.GRAPH]
     return {a.text for way in ways for a in atoms_of(way) if a.kind is AtomKind.UNKNOWN}
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        "plugin.make_runner(self)",
-        "getattr(m, n)(self)",
-        "REGISTRY[n](self)",
-        "plugin.make_runner(self) if server_args.other else CudaGraphRunner(self)",
-    ],
-)
-def test_a_runner_that_nobody_knows_may_replay(tmp_path: Path, value: str) -> None:
-    folder = plant(tmp_path / "t")
-    edit(folder, RUNNERS, (MADE, f"self.graph_runner = {value}"))
-    edit(folder, RUNNERS, ("from dataclasses", "import plugin\nfrom dataclasses"))
-    phase = phase_of(folder, "verify")
-    assert "self.graph_runner.replay replays a graph" in open_ways(phase)
-    if "other" in value:
-        known = "not server_args.other and (forward_batch.batch_size <= self.max_bs)"
-        assert known in render(phase.graph_when)
-
-
-@pytest.mark.parametrize("value", ["plugin.make_runner(self)", "getattr(m, n)(self)"])
-def test_what_guards_a_draft_is_kept_beside_a_runner_that_nobody_knows(
-    tmp_path: Path, value: str
-) -> None:
-    folder = plant(tmp_path / "t")
-    edit(folder, GRAPHS, (DRAFT_MADE, f"self.cuda_graph_runner = {value}"))
-    edit(folder, GRAPHS, ("import logging", "import logging\nimport plugin"))
-    phase = phase_of(folder, "draft")
-    assert "self.cuda_graph_runner.replay replays a graph" in open_ways(phase)
-    eager = next(arm.condition for arm in phase.arms if arm.kind is SinkKind.EAGER)
-    assert render(eager) == (
-        f"server_args.disable_cuda_graph or not {value} "
-        "or not self.cuda_graph_runner.can_run(forward_batch)"
-    )
-
-
-PASS = "        out = self.model_runner.forward(forward_batch)\n"
-REPLAY = "self.graph_runner.replay(forward_batch)"
-
-
-@pytest.mark.parametrize(
-    ("file", "old", "new", "asked"),
-    [
-        (WORKERS, PASS, "        out = getattr(self.model_runner, n)(forward_batch)\n", "model"),
-        (
-            WORKERS,
-            PASS,
-            "        run = getattr(self.model_runner, n)\n        out = run(forward_batch)\n",
-            "model",
-        ),
-        (RUNNERS, REPLAY, "getattr(self.graph_runner, n)(forward_batch)", "graph"),
-    ],
-)
-def test_a_method_looked_up_by_a_name_may_run_the_pass(
-    tmp_path: Path, file: str, old: str, new: str, asked: str
-) -> None:
-    folder = plant(tmp_path / "t")
-    edit(folder, file, (old, new))
-    phase = phase_of(folder, "verify")
-    assert open_ways(phase) == {f"getattr(self.{asked}_runner, n) replays a graph"}
-    kinds = [SinkKind.GRAPH] if asked == "model" else [SinkKind.GRAPH, SinkKind.EAGER]
-    assert [arm.kind for arm in phase.arms] == kinds
-
-
-@pytest.mark.parametrize("call", ["getattr(self.model, n)", "getattr(forward_batch, n)"])
-def test_a_method_of_what_runs_no_pass_is_no_way(tmp_path: Path, call: str) -> None:
-    folder = plant(tmp_path / "t")
-    before = render(phase_of(folder, "verify").graph_when)
-    line = "        can_run_graph = bool("
-    edit(folder, RUNNERS, (line, f"        {call}(forward_batch)\n{line}"))
-    assert render(phase_of(folder, "verify").graph_when) == before
 
 
 @pytest.mark.parametrize("name", ["verify", "target_prefill"])
