@@ -206,14 +206,16 @@ def ran(words: list[str], patch: pytest.MonkeyPatch) -> tuple[int, str, str]:
             code = ended.value.code
             text = out.getvalue().decode()
     assert isinstance(code, int)
-    return code, text, err.getvalue()
+    waits = re.compile(r"^specmap: still at work .*\n", re.MULTILINE)  # said by slow machines
+    return code, text, waits.sub("", err.getvalue())
 
 
 def run_shown(shown: Shown, patch: pytest.MonkeyPatch) -> None:
     """Run one command of a page and compare what it prints with the page."""
     (text, *_) = ours_in(shown)
     code, printed, complained = ran(shlex.split(text, comments=True), patch)
-    assert code in (0, 1), f"{shown}: {complained}"
+    undrawn = "Graphviz's 'dot' program is not installed" in complained  # a fact of the machine
+    assert code in (0, 1) or undrawn, f"{shown}: {complained}"
     if shown.output:
         differs = difference(shown.output, (printed + complained).splitlines())
         assert differs is None, f"{shown}: the page has {differs!r}, the command printed\n{printed}"
