@@ -44,7 +44,7 @@ def test_the_test_that_decides_comes_first(opened: Open, launch_page: Page) -> N
     tab = opened(launch_page)
     section = tab.locator("#conditions")
     section.scroll_into_view_if_needed()
-    expect(section.get_by_label("Phase")).not_to_have_value("")
+    expect(section.get_by_role("combobox", name="Phase")).not_to_have_value("")
     first = section.locator(".tests li").first
     expect(first).to_contain_text(DECIDES)
     expect(first).to_contain_text("decides")
@@ -58,7 +58,7 @@ def test_a_search_finds_fixed_tests_and_opens_them(opened: Open, launch_page: Pa
     tab = opened(launch_page)
     section = tab.locator("#conditions")
     section.scroll_into_view_if_needed()
-    section.get_by_label("Phase").select_option("verify")
+    section.get_by_role("combobox", name="Phase").select_option("verify")
     expect(section.locator(".tests li").first).to_contain_text("decides")
     atoms = launch_page.side["atoms"]
     [verify] = [p for p in running(launch_page)["phases"] if p["name"] == "verify"]
@@ -81,7 +81,7 @@ def test_what_changes_a_verdict_alone_comes_before_what_does_not(
     tab = opened(launch_page)
     section = tab.locator("#conditions")
     section.scroll_into_view_if_needed()
-    section.get_by_label("Phase").select_option("draft")
+    section.get_by_role("combobox", name="Phase").select_option("draft")
     folded = section.locator("details", has_text="change no verdict here")
     expect(folded).to_be_visible()
     shown = section.locator(".tests").first.locator("li[data-test]:not(.deciding)")

@@ -53,9 +53,9 @@ def test_the_phase_table_says_what_the_map_says(opened: Open, release_page: Page
     worst_first = ["EAGER", "UNKNOWN", "depends", "PIECEWISE", "GRAPH", "NOT_RUN"]
     assert rows(tab) == sorted(expected, key=lambda row: worst_first.index(row[2]))
     table = tab.get_by_role("group", name="Filter phases")
-    table.get_by_label("Phase").select_option("verify")
+    table.get_by_role("combobox", name="Phase").select_option("verify")
     assert rows(tab) == [row for row in expected if row[1] == "verify"]
-    table.get_by_label("Worker").select_option(label=first_worker(release_page))
+    table.get_by_role("combobox", name="Worker").select_option(label=first_worker(release_page))
     expect(tab.locator("tr[data-phase]")).to_have_count(1)
     table.get_by_label("Search").fill("no such thing")
     expect(tab.locator("#phases .none")).to_contain_text("No row matches")
@@ -120,7 +120,7 @@ def test_the_call_graph_is_laid_out_searched_and_walked(opened: Open, release_pa
     expect(tab.locator("#graph .found [role=status]")).to_contain_text("found")
     tab.locator("#graph .found button").first.click()
     expect(panel.get_by_role("heading").first).to_contain_text("replay")
-    controls.get_by_label("Worker").select_option("-1")
+    controls.get_by_role("combobox", name="Worker").select_option("-1")
     drawn = [n for n in side["graph"]["nodes"] if n["phase"]]
     expect(graph.locator(".node.phase")).to_have_count(len(drawn))
 
@@ -228,8 +228,10 @@ def test_toggling_gives_the_verdicts_of_python(opened: Open, release_page: Page)
     for setting in random_settings(side):
         if setting[0] != worker:
             worker = setting[0]
-            tab.locator("#conditions").get_by_label("Tests of").select_option(str(worker))
-            tab.locator("#conditions").get_by_label("Phase").select_option("")
+            tab.locator("#conditions").get_by_role("combobox", name="Tests of").select_option(
+                str(worker)
+            )
+            tab.locator("#conditions").get_by_role("combobox", name="Phase").select_option("")
         pressed = {"toggles": list(setting[1].items()), "batch": setting[2]}
         shown = {(w, p): verdict for w, p, verdict in tab.evaluate(PRESS, pressed)}
         wanted = expected(side, reference, setting)
@@ -241,10 +243,10 @@ def test_toggling_gives_the_verdicts_of_python(opened: Open, release_page: Page)
 def test_findings_are_all_there_with_their_rule_pages(opened: Open, release_page: Page) -> None:
     tab, side = opened(release_page), release_page.side
     section = tab.locator("#findings")
-    section.get_by_label("Status").select_option("all")
+    section.get_by_role("combobox", name="Status").select_option("all")
     expect(section.get_by_role("status").first).to_have_text(f"{len(side['findings'])} shown")
     rule = next(iter(side["rules"].values()))
-    section.get_by_label("Rule").select_option(rule["id"])
+    section.get_by_role("combobox", name="Rule").select_option(rule["id"])
     group = section.locator(f"[data-rule={rule['id']}]")
     if group.locator("> details").get_attribute("open") is None:
         group.locator("> details > summary").click()
@@ -281,7 +283,7 @@ def test_remedies_and_suppressions(opened: Open, static_page: Page, tmp_path: Pa
     tab = opened(repacked(static_page, tmp_path / "remedies.html", data))
     section = tab.locator("#findings")
     expect(section).to_contain_text("division by zero")
-    section.get_by_label("Status").select_option("suppressed")
+    section.get_by_role("combobox", name="Status").select_option("suppressed")
     section.locator(".findings summary").first.click()
     expect(section.locator(".findings")).to_contain_text("Suppressed: known since March")
     first, second = section.locator(".remedies > details").all()

@@ -52,7 +52,9 @@ def test_the_table_shows_what_ran_beside_what_the_source_says(
     expect(verify).to_have_count(1)  # workers that did not run are left out
     expect(verify).to_contain_text(REASON)
     [worker] = {phase.worker for phase in rank.phases}
-    tab.get_by_role("group", name="Filter phases").get_by_label("Worker").select_option("*")
+    tab.get_by_role("group", name="Filter phases").get_by_role(
+        "combobox", name="Worker"
+    ).select_option("*")
     expect(tab.locator(f"tr[data-phase=verify]:not([data-worker={worker}])").first).to_be_visible()
     expect(tab.locator(".headline strong")).to_contain_text(REASON)
 
@@ -113,14 +115,16 @@ def test_ranks_differ_and_can_be_chosen(opened: Open, ranks_page: Page) -> None:
     tab.get_by_role("button", name="next divergence").click()
     expect(tab.locator(".cycle[data-cycle]")).to_have_attribute("data-cycle", str(first))
     expect(tab.locator(".cycle")).to_contain_text("did not all do the same")
-    tab.get_by_role("group", name="Timeline controls").get_by_label("Rank").select_option("1")
+    tab.get_by_role("group", name="Timeline controls").get_by_role(
+        "combobox", name="Rank"
+    ).select_option("1")
     expect(canvas).to_have_attribute("aria-label", "Timeline of 1 rank")
     tab.get_by_role("link", name="Call graph").click()
     controls = tab.get_by_role("group", name="Call graph controls")
     controls.get_by_role("button", name="observed").click()
     verify = tab.locator("svg.graph .node.phase", has_text="TARGET_VERIFY")
     for rank, word in (("0", "GRAPH"), ("1", "mixed"), ("", "mixed")):
-        controls.get_by_label("Rank").select_option(rank)
+        controls.get_by_role("combobox", name="Rank").select_option(rank)
         expect(verify.locator(".verdict")).to_contain_text(word)
 
 
