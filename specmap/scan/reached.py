@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 
 from specmap.codemap.condition import Condition
@@ -23,7 +24,8 @@ class Reached:
         self._resolver = resolver
         self._wanted = wanted
         # What has an id here is held, so that the id stays the id of one object.
-        self._below: dict[int, tuple[Subtree, list[Activation]]] = {}
+        self._leads: dict[int, tuple[Subtree, bool]] = {}
+        self._asked: dict[int, tuple[Path, tuple[int, ...]]] = {}
         self._conditions: dict[tuple[int, ...], tuple[Path, Condition]] = {}
 
     def of(self, walk: Walk, impossible: Impossible) -> Iterator[tuple[Activation, int]]:
@@ -31,20 +33,53 @@ class Reached:
         kept: dict[int, list[Activation]] = {}
         for use in walk.used:
             subtree = use.subtree
-            if not self._all(subtree) or self._excluded(use.chain[-1], impossible):
+            if not self._leads_to(subtree) or self._excluded(use.chain[-1], impossible):
                 continue
             if id(subtree) not in kept:
-                found = _below(subtree, lambda hop: self._excluded(hop, impossible), self._all)
-                kept[id(subtree)] = [a for a in found if self._wanted(a)]
+                kept[id(subtree)] = list(self._below(subtree, impossible))
             yield from ((activation, use.passes) for activation in kept[id(subtree)])
 
-    def _all(self, subtree: Subtree) -> list[Activation]:
-        """What is wanted below a subtree, whoever the worker is."""
-        key = id(subtree)
-        if key not in self._below:
-            found = [a for a in _below(subtree) if self._wanted(a)]
-            self._below[key] = (subtree, found)
-        return self._below[key][1]
+    def _leads_to(self, subtree: Subtree) -> bool:
+        """Whether something below a subtree is wanted, whoever the worker is."""
+        if id(subtree) not in self._leads:
+            self._find_leads(subtree)
+        return self._leads[id(subtree)][1]
+
+    def _find_leads(self, subtree: Subtree) -> None:
+        stack, leading = [subtree], []
+        region: dict[int, Subtree] = {}
+        callers: dict[int, list[Subtree]] = defaultdict(list)
+        while stack:
+            current = stack.pop()
+            if id(current) in region:
+                continue
+            if id(current) in self._leads:
+                leading += [current] if self._leads[id(current)][1] else []
+                continue
+            region[id(current)] = current
+            # All are asked, in the order of the walk: a device may be told by what came before.
+            leading += [current] if [a for a in current.activations if self._wanted(a)] else []
+            for inner in current.inner:
+                callers[id(inner.subtree)].append(current)
+                stack.append(inner.subtree)
+        self._leads |= {key: (one, False) for key, one in region.items()}
+        for found in leading:
+            self._leads[id(found)] = found, True
+            leading += [one for one in callers[id(found)] if not self._leads[id(one)][1]]
+
+    def _below(self, subtree: Subtree, impossible: Impossible) -> Iterator[Activation]:
+        stack, seen = [subtree], set()
+        while stack:
+            current = stack.pop()
+            if id(current) in seen:
+                continue
+            seen.add(id(current))
+            yield from filter(self._wanted, current.activations)
+            for inner in current.inner:
+                if self._leads_to(inner.subtree) and not self._excluded(
+                    inner.chain[-1], impossible
+                ):
+                    stack.append(inner.subtree)
 
     def excludes(self, path: Path, impossible: Impossible) -> bool:
         """Whether a worker never takes a path, whoever calls the function for it.
@@ -52,13 +87,14 @@ class Reached:
         Shared code was walked for its first caller: a test of an argument, or of a local
         name, tells about that caller only, and so it excludes nobody.
         """
-        tests = tuple(item for item in path if _asks_no_caller(item))
-        if not tests:
-            return False
-        key = tuple(map(id, tests))
-        if key not in self._conditions:
-            self._conditions[key] = (tests, self._resolver.condition(tests))
-        return impossible(self._conditions[key][1])
+        if id(path) not in self._asked:
+            tests = tuple(item for item in path if _asks_no_caller(item))
+            key = tuple(map(id, tests))
+            self._asked[id(path)] = path, key
+            if key not in self._conditions:
+                self._conditions[key] = (tests, self._resolver.condition(tests))
+        key = self._asked[id(path)][1]
+        return bool(key) and impossible(self._conditions[key][1])
 
     def _excluded(self, hop: Hop, impossible: Impossible) -> bool:
         return self.excludes(hop.path, impossible)
@@ -73,20 +109,3 @@ def _asks_no_caller(item: Test | Exit | Unseen) -> bool:
     function = item.scope.frame.function
     local = {*item.scope.env, *(function.positions if function is not None else ())} - {"self"}
     return all(node.id not in local for node in nodes_in(item.node) if isinstance(node, ast.Name))
-
-
-def _below(
-    subtree: Subtree,
-    excluded: Callable[[Hop], bool] = lambda hop: False,
-    holds: Callable[[Subtree], object] = lambda subtree: True,
-) -> Iterator[Activation]:
-    stack, seen = [subtree], set()
-    while stack:
-        current = stack.pop()
-        if id(current) in seen:
-            continue
-        seen.add(id(current))
-        yield from current.activations
-        for inner in current.inner:
-            if holds(inner.subtree) and not excluded(inner.chain[-1]):
-                stack.append(inner.subtree)
