@@ -330,13 +330,15 @@ class Attributes:
 
     def override_of(self, scope: Scope, receiver: Arms, name: str) -> Arms | None:
         """Return the temporary value of a setting for code that builds an object."""
+        if not any(isinstance(arm.value, Instance | Opaque) for arm in receiver):
+            return None
         frame: Frame | None = scope.frame
         while frame is not None:
             this = frame.self_value
             if isinstance(this, Instance) and not frame.path:
                 found = self.overrides(this).get(name)
                 found = self._order.left_of(this, name) or found
-                if found and any(isinstance(a.value, Instance | Opaque) for a in receiver):
+                if found:
                     return found
             frame = frame.caller.frame if frame.caller else None
         return None

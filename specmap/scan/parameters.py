@@ -135,7 +135,8 @@ class Parameters:
         holder: Instance | None = instance
         while holder is not None:
             for cls in self._resolver.types.mro(holder.cls):
-                for method in cls.methods.values():
+                callers = {caller for _, caller in cls.module.calls.get(function.name, ())}
+                for method in filter(callers.__contains__, cls.methods.values()):
                     yield from self._calls_in(holder, method, instance, function)
             holder = holder.owner
 

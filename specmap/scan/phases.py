@@ -73,6 +73,7 @@ class Phases:
         self._worker = worker
         self._walks = {walk.kind: walk for walk in walks}
         self._names: dict[int, PhaseName] = {}
+        self._contradicted: dict[Condition, bool] = {}
         self.by_name: dict[PhaseName, PhaseHits] = {}
         for walk in walks:
             if not is_idle(walk):
@@ -277,10 +278,13 @@ class Phases:
 
     def contradicts(self, condition: Condition) -> bool:
         """Whether a condition cannot hold where this worker runs."""
-        meant = self._resolver.settled(condition)
-        if set(atoms_of(self._given)).isdisjoint(atoms_of(meant)):
-            return False
-        return simplify(all_of(self._given, meant)) == FALSE
+        if condition not in self._contradicted:
+            meant = self._resolver.settled(condition)
+            apart = set(atoms_of(self._given)).isdisjoint(atoms_of(meant))
+            self._contradicted[condition] = (
+                not apart and simplify(all_of(self._given, meant)) == FALSE
+            )
+        return self._contradicted[condition]
 
     def _holder(self, hit: Hit, pivot: FunctionInfo) -> FunctionInfo:
         """The worker's (or its draft worker's) own method that runs the phase."""
