@@ -29,15 +29,12 @@ class Reached:
         self._conditions: dict[tuple[int, ...], tuple[Path, Condition]] = {}
 
     def of(self, walk: Walk, impossible: Impossible) -> Iterator[tuple[Activation, int]]:
-        """Yield each function with the number of passes before it."""
-        kept: dict[int, list[Activation]] = {}
+        """Yield each function once with each number of passes before it."""
+        seen: dict[int, set[int]] = defaultdict(set)
         for use in walk.used:
-            subtree = use.subtree
-            if not self._leads_to(subtree) or self._excluded(use.chain[-1], impossible):
-                continue
-            if id(subtree) not in kept:
-                kept[id(subtree)] = list(self._below(subtree, impossible))
-            yield from ((activation, use.passes) for activation in kept[id(subtree)])
+            if self._leads_to(use.subtree) and not self._excluded(use.chain[-1], impossible):
+                for activation in self._below(use.subtree, impossible, seen[use.passes]):
+                    yield activation, use.passes
 
     def _leads_to(self, subtree: Subtree) -> bool:
         """Whether something below a subtree is wanted, whoever the worker is."""
@@ -67,8 +64,10 @@ class Reached:
             self._leads[id(found)] = found, True
             leading += [one for one in callers[id(found)] if not self._leads[id(one)][1]]
 
-    def _below(self, subtree: Subtree, impossible: Impossible) -> Iterator[Activation]:
-        stack, seen = [subtree], set()
+    def _below(
+        self, subtree: Subtree, impossible: Impossible, seen: set[int]
+    ) -> Iterator[Activation]:
+        stack = [subtree]
         while stack:
             current = stack.pop()
             if id(current) in seen:
