@@ -44,6 +44,7 @@ OTHERS = {
 }
 
 _FENCE = re.compile(r"^(\s*)```(\S*)[^\n]*\n(.*?)^\1```\s*$", re.DOTALL | re.MULTILINE)
+_WAITS = re.compile(r"^specmap: still at work .*\n", re.MULTILINE)
 _INNER = re.compile(r"\$\((specmap [^)]*)\)|(?:-- |&& |^)(specmap .*)$")
 
 
@@ -206,8 +207,12 @@ def ran(words: list[str], patch: pytest.MonkeyPatch) -> tuple[int, str, str]:
             code = ended.value.code
             text = out.getvalue().decode()
     assert isinstance(code, int)
-    waits = re.compile(r"^specmap: still at work .*\n", re.MULTILINE)  # said by slow machines
-    return code, text, waits.sub("", err.getvalue())
+    return code, text, complaints(err.getvalue())
+
+
+def complaints(errors: str) -> str:
+    """Return what a command said on its error stream, without what only a slow machine hears."""
+    return _WAITS.sub("", errors)
 
 
 def run_shown(shown: Shown, patch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.releases.trees import checkout_of
+from tests.shown import complaints
 
 pytestmark = pytest.mark.releases
 
@@ -72,7 +73,7 @@ def scan(target: Path, tmp_path: Path) -> Outcome:
     path = out / "map.json"
     return Outcome(
         code=done.returncode,
-        errors=done.stderr,
+        errors=complaints(done.stderr),
         out=done.stdout,
         written=json.loads(path.read_text(encoding="utf-8")) if path.exists() else {},
         left_over=tuple(sorted(p.name for p in out.iterdir() if p != path)),
@@ -252,5 +253,5 @@ def test_an_unwritable_output(tree: Path, tmp_path: Path) -> None:
     environment = {**os.environ, "SPECMAP_CACHE_DIR": str(tmp_path / "cache")}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 2
-    assert len(done.stderr.strip().splitlines()) == 1
+    assert len(complaints(done.stderr).strip().splitlines()) == 1
     assert (tmp_path / "file").read_text(encoding="utf-8") == ""
