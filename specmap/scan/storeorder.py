@@ -80,6 +80,24 @@ class StoreOrder:
                 return condition if line > theirs[function] else FALSE
         return None
 
+    def after_making(
+        self, instance: Instance, found: FoundStore, other: FoundStore
+    ) -> Condition | None:
+        """Return that a constructor's store to another object follows what that one made.
+
+        A constructor that is handed the object finds it made; of any other method, which may
+        give back what it takes, nobody knows.
+        """
+        if not found.outside or found.function.name != "__init__":
+            return None
+        own, pending = self._init(instance), [other.function]
+        for function in pending:
+            sites = self._resolver.parameters.sites(instance, function)
+            frames = (scope.frame for _, scope, _ in sites)
+            callers = (f.function for f in frames if f.self_value == instance and f.function)
+            pending += [caller for caller in callers if caller not in pending]
+        return TRUE if own in pending and not other.outside else None
+
     def _callers(
         self, instance: Instance, found: FoundStore
     ) -> Iterator[tuple[FunctionInfo, int, Condition]]:

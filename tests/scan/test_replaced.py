@@ -332,8 +332,6 @@ WORKER = "sglang/srt/speculative/eagle_worker.py"
 INIT = "        self.init_cuda_graphs()\n"
 GONE = "self.target_worker.model_runner.graph_runner = None\n"
 OFF = f"        if server_args.off:\n            {GONE}"
-LATER = f"        self.off()\n\n    def off(self):\n        {GONE}"
-HAS_RUN = f"({GONE.strip()} has run)"
 
 
 PATCHES = "sglang/srt/fork_patches.py"
@@ -407,3 +405,21 @@ def test_a_pass_that_other_code_is_asked_to_run(tmp_path: Path, instead: str, ve
     assert phase.verdict.value == verdict
     said = "TpModelWorker.forward_batch_generation is handed to " in phase.note
     assert said is (verdict == "UNKNOWN")
+
+
+@pytest.mark.parametrize(
+    ("lines", "also"),
+    [
+        (f"        {GONE}", "never"),
+        (OFF, "not server_args.off"),
+        (OFF.replace("self.target", "target"), "not server_args.off"),
+        (f"        {GONE}".replace("target", "draft"), ""),
+    ],
+)
+def test_a_runner_that_another_object_takes_away(tmp_path: Path, lines: str, also: str) -> None:
+    """The worker is handed the target when that has made its runner."""
+    folder = plant(tmp_path / "t")
+    edit(folder, WORKER, (INIT, INIT + lines))
+    found = render(verify(folder))
+    usual = f"not server_args.disable_cuda_graph and {USUAL}"
+    assert found == (also if also == "never" else f"{also} and {usual}" if also else usual)
