@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 
-from specmap.codemap.condition import AtomKind, Condition, leaf
+from specmap.codemap.condition import AtomKind, Condition, all_of, any_of, leaf
 from specmap.codemap.verdict import SinkKind
+from specmap.scan.guards import Bound
 from specmap.scan.module import ClassInfo
 from specmap.scan.resolver import Resolver
-from specmap.scan.values import External, Frame, Instance, Opaque, Scope
+from specmap.scan.values import External, Frame, Instance, Opaque, Scope, Value
 
 
 class Sinks:
@@ -28,19 +29,34 @@ class Sinks:
             return SinkKind.PIECEWISE if self._in_pieces(frames) else SinkKind.EAGER
         return None
 
-    def doubt(self, node: ast.Call, scope: Scope) -> Condition | None:
-        """Return "this replays a graph" for a replay on something that nobody can tell."""
-        function = node.func
-        if not isinstance(function, ast.Attribute):
-            return None
-        if function.attr not in self._vocabulary.graph_calls:
-            return None
-        arms = self._resolver.evaluate(function.value, scope)
-        if not all(isinstance(arm.value, Opaque) for arm in arms):
+    def doubt(self, node: ast.Call, scope: Scope, frame: Frame) -> Condition | None:
+        """Return "this replays a graph" for a call of which nobody can tell whether it does.
+
+        It is a replay on something that is nowhere made in the tree, or a method of a runner
+        that is looked up by a name which is not written there. ``None`` replays nothing.
+        """
+        function, scope = _written(node.func, scope)
+        if isinstance(function, ast.Attribute) and function.attr in self._vocabulary.graph_calls:
+            arms = self._resolver.evaluate(function.value, scope)
+            if any(isinstance(arm.value, Instance) for arm in arms):
+                return None
+            unknown = [a.condition for a in arms if isinstance(a.value, External | Opaque)]
+        else:
+            held = _looked_up_on(function)
+            arms = self._resolver.evaluate(held, scope) if held is not None else ()
+            unknown = [arm.condition for arm in arms if self._is_runner(arm.value)]
+        if not unknown or self._runs_in([frame], self._vocabulary.auxiliary):
             return None
         module = scope.frame.module
         text = f"{module.text(function)} replays a graph"
-        return leaf(text, AtomKind.UNKNOWN, module.span(function))
+        return all_of(any_of(*unknown), leaf(text, AtomKind.UNKNOWN, module.span(function)))
+
+    def _is_runner(self, value: Value) -> bool:
+        """Whether a value is a model runner or a graph runner."""
+        return isinstance(value, Instance) and (
+            self._named(value.cls, self._vocabulary.model_runner)
+            or any(self._resolver.types.method(value.cls, n) for n in self._vocabulary.decisions)
+        )
 
     def on(self, node: ast.Call, scope: Scope) -> tuple[Instance, ...]:
         """Return the objects that a sink's call is made on: the innermost that are known.
@@ -111,3 +127,19 @@ class Sinks:
                 if self._named(arm.value.cls, self._vocabulary.model_runner):
                     return True
         return False
+
+
+def _written(function: ast.expr, scope: Scope) -> tuple[ast.expr, Scope]:
+    """Return what is called, where a local name stands for it."""
+    bound = scope.env.get(function.id) if isinstance(function, ast.Name) else None
+    if isinstance(bound, Bound) and not bound.index:
+        return bound.node, bound.scope
+    return function, scope
+
+
+def _looked_up_on(node: ast.expr) -> ast.expr | None:
+    """Return ``x`` of ``getattr(x, name)`` where the name is not written there."""
+    if not isinstance(node, ast.Call) or getattr(node.func, "id", "") != "getattr":
+        return None
+    written = len(node.args) < 2 or isinstance(node.args[1], ast.Constant)
+    return None if written else node.args[0]

@@ -126,10 +126,9 @@ class Walk:
             site.is_sink = True
             self._sink(kind, node, scope, path, activation)
             return
-        doubt = self.sinks.doubt(node, scope)
+        doubt = self.sinks.doubt(node, scope, activation.frame)
         if doubt is not None:
             self._sink(SinkKind.GRAPH, node, scope, path, activation, doubt)
-            return
         receiver = getattr(node.func, "value", node.func)
         for arm, target in self.resolver.calls.targets(node, scope):
             this = getattr(arm.value, "self_value", None)

@@ -114,3 +114,51 @@ def test_a_runner_set_by_a_name_that_is_not_written(tmp_path: Path, call: str, m
     else:
         assert phase.verdict is Verdict.EAGER
     assert render(phase_of(folder, "draft").graph_when) == draft
+
+
+@pytest.mark.parametrize(
+    "value", ["plugin.make_runner(self)", "getattr(m, n)(self)", "REGISTRY[n](self)"]
+)
+def test_a_runner_that_nobody_knows_may_replay(tmp_path: Path, value: str) -> None:
+    folder = plant(tmp_path / "t")
+    edit(folder, RUNNERS, (MADE, f"self.graph_runner = {value}"))
+    edit(folder, RUNNERS, ("from dataclasses", "import plugin\nfrom dataclasses"))
+    assert "self.graph_runner.replay replays a graph" in open_ways(phase_of(folder, "verify"))
+
+
+WORKERS = "sglang/srt/managers/tp_worker.py"
+PASS = "        out = self.model_runner.forward(forward_batch)\n"
+REPLAY = "self.graph_runner.replay(forward_batch)"
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "asked"),
+    [
+        (WORKERS, PASS, "        out = getattr(self.model_runner, n)(forward_batch)\n", "model"),
+        (
+            WORKERS,
+            PASS,
+            "        run = getattr(self.model_runner, n)\n        out = run(forward_batch)\n",
+            "model",
+        ),
+        (RUNNERS, REPLAY, "getattr(self.graph_runner, n)(forward_batch)", "graph"),
+    ],
+)
+def test_a_method_looked_up_by_a_name_may_run_the_pass(
+    tmp_path: Path, file: str, old: str, new: str, asked: str
+) -> None:
+    folder = plant(tmp_path / "t")
+    edit(folder, file, (old, new))
+    phase = phase_of(folder, "verify")
+    assert open_ways(phase) == {f"getattr(self.{asked}_runner, n) replays a graph"}
+    kinds = [SinkKind.GRAPH] if asked == "model" else [SinkKind.GRAPH, SinkKind.EAGER]
+    assert [arm.kind for arm in phase.arms] == kinds
+
+
+@pytest.mark.parametrize("call", ["getattr(self.model, n)", "getattr(forward_batch, n)"])
+def test_a_method_of_what_runs_no_pass_is_no_way(tmp_path: Path, call: str) -> None:
+    folder = plant(tmp_path / "t")
+    before = render(phase_of(folder, "verify").graph_when)
+    line = "        can_run_graph = bool("
+    edit(folder, RUNNERS, (line, f"        {call}(forward_batch)\n{line}"))
+    assert render(phase_of(folder, "verify").graph_when) == before
