@@ -15,16 +15,34 @@ FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 def set_attribute(node: ast.AST) -> str | None:
     """Return the attribute that ``setattr(x, "name", value)`` stores to."""
-    if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "setattr":
-        if len(node.args) == 3 and isinstance(node.args[1], ast.Constant):
-            return str(node.args[1].value)
+    if isinstance(node, ast.Call) and _sets(node) and isinstance(node.args[1], ast.Constant):
+        return str(node.args[1].value)
     return None
 
 
 def sets_unwritten(call: ast.Call) -> bool:
     """Whether a call is one of ``setattr`` by a name that is not written there."""
-    written = len(call.args) != 3 or isinstance(call.args[1], ast.Constant)
-    return getattr(call.func, "id", "") == "setattr" and not written
+    return _sets(call) and not isinstance(call.args[1], ast.Constant)
+
+
+def _sets(call: ast.Call) -> bool:
+    """Whether a call is ``setattr(x, name, value)`` or ``object.__setattr__(x, name, value)``."""
+    name = getattr(call.func, "id", "") or getattr(call.func, "attr", "")
+    return name in ("setattr", "__setattr__") and len(call.args) == 3
+
+
+def stored_by_name(target: ast.Subscript) -> ast.Attribute | None:
+    """Return ``x.name`` for a store to ``x.__dict__["name"]`` or ``vars(x)["name"]``."""
+    table, key = target.value, target.slice
+    if not isinstance(key, ast.Constant) or not isinstance(key.value, str):
+        return None
+    if isinstance(table, ast.Attribute) and table.attr == "__dict__":
+        holder = table.value
+    elif isinstance(table, ast.Call) and getattr(table.func, "id", "") == "vars" and table.args:
+        holder = table.args[0]
+    else:
+        return None
+    return ast.copy_location(ast.Attribute(holder, key.value, ast.Store()), target)
 
 
 @dataclass(eq=False, slots=True)
@@ -123,6 +141,8 @@ def body_facts(function: FunctionNode) -> BodyFacts:
     for node in nodes_in(function):
         if type(node) not in _TELLING:
             continue
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+            node = stored_by_name(node) or node
         if isinstance(node, ast.Attribute):
             if isinstance(node.ctx, ast.Store):
                 (facts.twice if node.attr in facts.stores else facts.stores).add(node.attr)

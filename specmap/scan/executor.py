@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 
-from specmap.scan.bodies import set_attribute
+from specmap.scan.bodies import set_attribute, stored_by_name
 from specmap.scan.guards import (
     Binding,
     Bound,
@@ -209,6 +209,8 @@ class Executor:
         env: Mapping[str, Binding],
         index: tuple[int | None, ...],
     ) -> Mapping[str, Binding]:
+        if isinstance(target, ast.Subscript):
+            target = stored_by_name(target) or target
         if isinstance(target, ast.Name):
             return {**env, target.id: Bound(value, scope, index)}
         if isinstance(target, ast.Tuple | ast.List):

@@ -4,12 +4,28 @@ from __future__ import annotations
 
 import ast
 
-from specmap.codemap.condition import AtomKind, Condition, all_of, any_of, leaf
+from specmap.codemap.condition import TRUE, AtomKind, Condition, all_of, any_of, leaf
 from specmap.codemap.verdict import SinkKind
 from specmap.scan.guards import Bound
 from specmap.scan.module import ClassInfo
+from specmap.scan.nodes import arguments_of
 from specmap.scan.resolver import Resolver
-from specmap.scan.values import External, Frame, Instance, Opaque, Scope, Value
+from specmap.scan.values import (
+    External,
+    Frame,
+    FunctionRef,
+    Instance,
+    Opaque,
+    Partial,
+    Scope,
+    Value,
+)
+
+# Builtins that call nothing of what they are given.
+_ONLY_ASK = frozenset(
+    f"builtins.{name}"
+    for name in ("bool", "callable", "hasattr", "id", "isinstance", "print", "repr")
+)
 
 
 class Sinks:
@@ -32,8 +48,9 @@ class Sinks:
     def doubt(self, node: ast.Call, scope: Scope, frame: Frame) -> Condition | None:
         """Return "this replays a graph" for a call of which nobody can tell whether it does.
 
-        It is a replay on something that is nowhere made in the tree, or a method of a runner
-        that is looked up by a name which is not written there. ``None`` replays nothing.
+        It is a replay on something that is nowhere made in the tree, a method of a runner
+        that is looked up by a name which is not written there, or a call of code that nobody
+        reads and that is handed the replay. ``None`` replays nothing.
         """
         function, scope = _written(node.func, scope)
         if isinstance(function, ast.Attribute) and function.attr in self._vocabulary.graph_calls:
@@ -45,11 +62,30 @@ class Sinks:
             held = _looked_up_on(function)
             arms = self._resolver.evaluate(held, scope) if held is not None else ()
             unknown = [arm.condition for arm in arms if self._is_runner(arm.value)]
+            unknown += [TRUE] if self._is_handed(node, scope) else []
         if not unknown or self._runs_in([frame], self._vocabulary.auxiliary):
             return None
         module = scope.frame.module
         text = f"{module.text(function)} replays a graph"
         return all_of(any_of(*unknown), leaf(text, AtomKind.UNKNOWN, module.span(function)))
+
+    def _is_handed(self, node: ast.Call, scope: Scope) -> bool:
+        """Whether code that nobody reads gets a runner's replay, or calls it on a runner.
+
+        ``wrap(runner.replay, batch)`` and ``methodcaller("replay", batch)(runner)``.
+        """
+        of_made, resolver = isinstance(node.func, ast.Call), self._resolver
+        names = self._vocabulary.graph_calls | (resolver.runner_names if of_made else set())
+        given = [one for one in arguments_of(node) if getattr(one, "attr", "") in names]
+        if not given or any(function for _, function in resolver.calls.targets(node, scope)):
+            return False
+        if any(isinstance(arm.value, Partial) for arm in resolver.evaluate(node, scope)):
+            return False
+        called = [arm.value for arm in resolver.evaluate(node.func, scope)]
+        if all(isinstance(v, External) and v.name in _ONLY_ASK for v in called):
+            return False
+        values = [arm.value for one in given for arm in resolver.evaluate(one, scope)]
+        return any(isinstance(v, FunctionRef) or self._is_runner(v) for v in values)
 
     def _is_runner(self, value: Value) -> bool:
         """Whether a value is a model runner or a graph runner."""

@@ -162,3 +162,57 @@ def test_a_method_of_what_runs_no_pass_is_no_way(tmp_path: Path, call: str) -> N
     line = "        can_run_graph = bool("
     edit(folder, RUNNERS, (line, f"        {call}(forward_batch)\n{line}"))
     assert render(phase_of(folder, "verify").graph_when) == before
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "functools.wraps(self.graph_runner.replay)(forward_batch)",
+        "operator.methodcaller('replay', forward_batch)(self.graph_runner)",
+        "next(map(self.graph_runner.replay, [forward_batch]))",
+        "profiled(self.graph_runner.replay, forward_batch)",
+    ],
+)
+def test_a_replay_that_is_handed_to_code_that_nobody_reads(tmp_path: Path, call: str) -> None:
+    folder = plant(tmp_path / "t")
+    edit(folder, RUNNERS, (REPLAY, call))
+    edit(folder, RUNNERS, ("from dataclasses", "import functools, operator\nfrom dataclasses"))
+    phase = phase_of(folder, "verify")
+    assert any(text.endswith(" replays a graph") for text in open_ways(phase))
+
+
+@pytest.mark.parametrize(
+    ("call", "verdict"),
+    [
+        ("functools.partial(self.graph_runner.replay, forward_batch)()", None),
+        ("callable(self.graph_runner.replay)", Verdict.EAGER),
+    ],
+)
+def test_a_replay_that_is_handed_to_what_is_known(
+    tmp_path: Path, call: str, verdict: Verdict | None
+) -> None:
+    folder = plant(tmp_path / "t")
+    before = render(phase_of(folder, "verify").graph_when)
+    edit(folder, RUNNERS, (REPLAY, call))
+    edit(folder, RUNNERS, ("from dataclasses", "import functools\nfrom dataclasses"))
+    phase = phase_of(folder, "verify")
+    assert phase.verdict is verdict
+    assert render(phase.graph_when) == ("never" if verdict else before)
+
+
+@pytest.mark.parametrize(
+    "store",
+    [
+        "self.__dict__['graph_runner'] = {}",
+        "vars(self)['graph_runner'] = {}",
+        "object.__setattr__(self, 'graph_runner', {})",
+    ],
+)
+def test_a_store_in_other_words(tmp_path: Path, store: str) -> None:
+    folder = plant(tmp_path / "t")
+    before = render(phase_of(folder, "verify").graph_when)
+    edit(folder, RUNNERS, (MADE, store.format(RUNNER_MADE)))
+    assert render(phase_of(folder, "verify").graph_when) == before
+    gone = f"{store.format(RUNNER_MADE)}\n            {store.format(None)}"
+    edit(folder, RUNNERS, (store.format(RUNNER_MADE), gone))
+    assert phase_of(folder, "verify").verdict is Verdict.EAGER
