@@ -11,9 +11,10 @@ from specmap.codemap.outcome import CYCLE, TermSource, TermValue
 from specmap.codemap.source import Span, canonical
 from specmap.errors import SpecmapError
 from specmap.scan.launch.evaluator import Evaluator
+from specmap.scan.launch.library import Kept
 from specmap.verdicts import sizetests
 from specmap.verdicts.sizes import SizeTest
-from specmap.verdicts.words import VerdictWords
+from specmap.verdicts.words import VerdictWords, stores
 
 _STATED = {"yes": True, "no": False, "unknown": None}
 
@@ -81,16 +82,38 @@ class Truths:
     def _size_test(self, atom: Atom, text: str) -> SizeTest | None:
         names = _Names(self, atom)
         how = self.words.captured(text, names)
-        if how is not None and (how == "one of" or self._is_largest(atom, text)):
+        if how is not None and self._is_captured(atom, how, text):
             return how
         return sizetests.read(text, names, lambda part: self._number(atom, part))
 
-    def _is_largest(self, atom: Atom, text: str) -> bool:
-        """Whether what a test compares the size with holds the largest captured one."""
-        name = text.rpartition("self.")[2].strip()
+    def _is_captured(self, atom: Atom, how: str, text: str) -> bool:
+        """Whether what a test compares the size with is what the launch says is captured."""
+        largest = text.rpartition("self.")[2].strip()
+        return self._stores_only(atom, self.words.listed) and (
+            how == "one of" or self._stores_only(atom, {largest: self.words.largest})
+        )
+
+    def _stores_only(self, atom: Atom, expected: Mapping[str, frozenset[str]]) -> bool:
+        """Whether the class around a test stores to attributes what is expected, if anything."""
         span = atom.span
-        given = self.evaluator.stored(name, span.file, span.line) if span is not None else []
-        return all(canonical(value) in self.words.largest for value in given)
+        if span is None:
+            return True
+        return all(
+            stores(kept.text, name, texts) or self._is_left_out(atom, kept)
+            for name, texts in expected.items()
+            for kept in self.evaluator.stored(name, span.file, span.line)
+        )
+
+    def _is_left_out(self, atom: Atom, kept: Kept) -> bool:
+        """Whether a store stands under a test that goes the other way."""
+        for text, holds in kept.under:
+            file = atom.span.file if atom.span is not None else ""
+            span = Span(file, kept.line, kept.line)
+            assumed = self.words.assumption(self.phase, canonical(text))
+            told = self._ask(replace(atom, span=span), text).truth
+            if (assumed.value if assumed is not None and told is None else told) is (not holds):
+                return True
+        return False
 
     def _settling(self, atom: Atom) -> str | None:
         file = atom.span.file if atom.span is not None else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import tomllib
 from collections.abc import Container, Mapping
 from dataclasses import dataclass
@@ -35,10 +36,10 @@ class VerdictWords:
     every call of ``f``.
     ``sizes`` says how a test compares the batch with what was captured: ``at most`` or ``one of``;
     ``batch_size`` stands for the size in any other test, ``largest`` is what a runner stores as the
-    largest captured one. ``settled`` gives a test that needs a
-    running server as another over the settings. ``reasons`` says what each assumption means, by
-    key. ``limits`` are the settings that bound the captured sizes, ``values`` what is worth trying
-    for a setting.
+    largest captured one, ``listed`` (by attribute) as the list of them. ``settled`` gives a test
+    that needs a running server as another over the settings. ``reasons`` says what each assumption
+    means, by key. ``limits`` are the settings that bound the captured sizes, ``values`` what is
+    worth trying for a setting.
     ``plain_model`` stands for the config.json of a model that is not given, with another class
     (``plain_drafts``, by setting and value) for the draft of some algorithms; ``models`` says
     what that assumes, for ``model`` and ``draft``.
@@ -47,6 +48,7 @@ class VerdictWords:
     sizes: Mapping[str, str]
     batch_size: frozenset[str]
     largest: frozenset[str]
+    listed: Mapping[str, frozenset[str]]
     assumed: Mapping[tuple[str, str], Assumed]
     settled: Mapping[tuple[str, str], str]
     reasons: Mapping[str, str]
@@ -103,6 +105,7 @@ def load_words(path: Path | None = None) -> VerdictWords:
             sizes=_tests(table["sizes"]),
             batch_size=frozenset(map(canonical, table["batch_size"])),
             largest=frozenset(map(canonical, table["largest"])),
+            listed=_groups(table["listed"]),
             assumed=assumed,
             settled=settled,
             reasons=_pairs(table["batch"]),
@@ -125,6 +128,29 @@ def load_words(path: Path | None = None) -> VerdictWords:
 def _any_call(test: str) -> str:
     """Return what stands for every call of the function that a test calls."""
     return f"{test.partition('(')[0]}(...)"
+
+
+def stores(text: str, attribute: str, values: Container[str]) -> bool:
+    """Whether a statement, or the value that it stores, gives ``self.attribute`` one of values.
+
+    It may give the first of two that a call returns.
+    """
+    left, _, value = text.rpartition(" = ")
+    if left and not left.startswith(f"self.{attribute},"):
+        return False
+    try:
+        node = ast.parse(value, mode="eval").body
+    except SyntaxError:
+        return False
+    call = f"{ast.unparse(node.func)}(...)" if isinstance(node, ast.Call) else ""
+    return call in values or canonical(value) in values
+
+
+def _groups(items: list[str]) -> dict[str, frozenset[str]]:
+    found: dict[str, set[str]] = {}
+    for attribute, value in map(_split, items):
+        found.setdefault(attribute, set()).add(canonical(value))
+    return {attribute: frozenset(values) for attribute, values in found.items()}
 
 
 def _places(text: str) -> list[tuple[str, str]]:

@@ -115,6 +115,18 @@ LIMITED = Fork(
     ),
     ("GRAPH", "EAGER", "GRAPH"),
 )
+# The target's runner captures some of the sizes that the launch asks for.
+SHORTENED = Fork(
+    (
+        (
+            RUNNER,
+            "        self.capture_bs, self.compile_bs = get_batch_sizes_to_capture(model_runner)\n",
+            "        sizes, self.compile_bs = get_batch_sizes_to_capture(model_runner)\n"
+            "        self.capture_bs = sizes[:2]\n",
+        ),
+    ),
+    ("GRAPH", "EAGER", "GRAPH"),
+)
 # Verify's pass is handed to a thread: the same function runs.
 THREADED = Fork(
     (
@@ -160,6 +172,7 @@ def _unmet(name: str, fork: Fork, reason: str) -> object:
         pytest.param(REPLACED, id="replaced"),
         pytest.param(TAKEN, id="taken"),
         _unmet("limited", LIMITED, "UNKNOWN: the smaller of two limits"),
+        _unmet("shortened", SHORTENED, "UNKNOWN: a list that the runner shortens"),
         _unmet("threaded", THREADED, "UNKNOWN: a method is handed to code that nobody reads"),
     ],
 )

@@ -13,12 +13,14 @@ from specmap.codemap.outcome import PhaseOutcome
 from specmap.codemap.source import Span
 from specmap.codemap.verdict import PhaseName, SinkKind, Verdict
 from specmap.scan.launch.evaluator import Evaluator
+from specmap.scan.launch.library import Kept
 from specmap.verdicts.phases import Judge
 from specmap.verdicts.sizes import Sizes
 from specmap.verdicts.truths import Batch, Truths
 from specmap.verdicts.words import load_words
 
 SPAN = Span("sglang/srt/speculative/eagle_worker.py", 1, 2)
+LISTED = "get_batch_sizes_to_capture(model_runner)"
 AT_MOST, ONE_OF = "cuda_graph_bs <= self.max_bs", "cuda_graph_bs in self.graphs"
 
 
@@ -37,9 +39,7 @@ def judge(
     sizes: Sizes, top: int | None, size: int | None, uncounted: tuple[str, int, int] | None = None
 ) -> Judge:
     # A test of the batch size asks no setting.
-    nothing = cast(
-        Evaluator, SimpleNamespace(uncounted=uncounted, stored=lambda *_: ["max(self.capture_bs)"])
-    )
+    nothing = cast(Evaluator, SimpleNamespace(uncounted=uncounted, stored=lambda *_: []))
     return Judge(Truths(nothing, load_words(), Batch(size, {})), sizes, top)
 
 
@@ -148,21 +148,30 @@ def test_a_prefill_has_a_batch_size_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("text", "given", "known"),
     [
-        (AT_MOST, [], True),
-        (AT_MOST, ["max(self.capture_bs)"], True),
-        (AT_MOST, ["min(max(self.capture_bs), 2)"], False),
-        (AT_MOST, ["max(self.capture_bs)", "self.max_bs //= 2"], False),
-        (ONE_OF, ["min(max(self.capture_bs), 2)"], True),
+        (AT_MOST, {}, True),
+        (AT_MOST, {"max_bs": "max(self.capture_bs)"}, True),
+        (AT_MOST, {"max_bs": "min(max(self.capture_bs), 2)"}, False),
+        (AT_MOST, {"max_bs": "self.max_bs //= 2"}, False),
+        (ONE_OF, {"max_bs": "min(max(self.capture_bs), 2)"}, True),
+        (AT_MOST, {"capture_bs": f"self.capture_bs, self.compile_bs = {LISTED}"}, True),
+        (ONE_OF, {"capture_bs": LISTED}, True),
+        (AT_MOST, {"capture_bs": f"self.compile_bs, self.capture_bs = {LISTED}"}, False),
+        (AT_MOST, {"capture_bs": f"{LISTED}[:2]"}, False),
+        (AT_MOST, {"capture_bs": "[1, 2]"}, False),
+        (ONE_OF, {"capture_bs": "self.capture_bs.pop()"}, None),
     ],
 )
-def test_a_runner_with_a_limit_that_is_not_its_largest_graph(
-    text: str, given: list[str], known: bool
+def test_a_runner_with_sizes_that_are_not_those_at_capture(
+    text: str, given: dict[str, str], known: bool | None
 ) -> None:
-    nothing = SimpleNamespace(uncounted=None, stored=lambda *_: given)
+    kept = {name: [Kept(value, 3)] for name, value in given.items()}
+    nothing = SimpleNamespace(uncounted=None, stored=lambda name, *_: kept.get(name, []))
     truths = Truths(cast(Evaluator, nothing), load_words(), Batch(4, {}))
     test = next(iter(atoms_of(leaf(text, AtomKind.BATCH, SPAN))))
     if known:
         assert truths.size_test(test) == ("one of" if text == ONE_OF else "at most")
+    elif known is None:
+        assert truths.size_test(test) is None
     else:
         with pytest.raises(AttributeError):  # it is asked of the launch, which is not there
             truths.size_test(test)

@@ -13,7 +13,7 @@ from specmap.scan.launch.carrying import Carriers
 from specmap.scan.launch.comparing import truth_of
 from specmap.scan.launch.exporting import Exporter, fact_of, refusal_of
 from specmap.scan.launch.interpreter import Interpreter, interpreter
-from specmap.scan.launch.library import FunctionNode, Library
+from specmap.scan.launch.library import FunctionNode, Kept, Library
 from specmap.scan.launch.machine import CutOff
 from specmap.scan.launch.slicing import binding
 from specmap.scan.launch.starting import adjust, make_worker
@@ -288,8 +288,8 @@ class Evaluator:
         one = found[0] if found is not None and len(found) == 1 else None
         return ast.unparse(one.value) if isinstance(one, ast.Assign) else None
 
-    def stored(self, attribute: str, file: str, line: int) -> list[str]:
-        """Return what the class around a line stores to ``self.attribute``, as source."""
+    def stored(self, attribute: str, file: str, line: int) -> list[Kept]:
+        """Return what the class around a line stores to ``self.attribute``."""
         return self.library.stored_in_class(module_name(file), line, attribute)
 
     def _value(self, node: ast.expr, file: str, line: int) -> object:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,6 +23,14 @@ class Stored(NamedTuple):
     module: str
     function: FunctionNode
     value: ast.expr
+
+
+class Kept(NamedTuple):
+    """What a class stores to an attribute, as source, and the tests that it stands under."""
+
+    text: str
+    line: int
+    under: tuple[tuple[str, bool], ...] = ()
 
 
 class Library:
@@ -89,25 +97,16 @@ class Library:
                 return node.name
         return ""
 
-    def stored_in_class(self, name: str, line: int, attribute: str) -> list[str]:
+    def stored_in_class(self, name: str, line: int, attribute: str) -> list[Kept]:
         """Return what the class of a module that holds a line stores to ``self.attribute``.
 
-        As source; a store that is no plain assignment is given as the statement.
+        As source; a statement that changes it otherwise is given whole.
         """
         tree = self.tree(name)
-        found = []
+        found: list[Kept] = []
         for cls in tree.body if tree is not None else ():
             if isinstance(cls, ast.ClassDef) and cls.lineno <= line <= (cls.end_lineno or 0):
-                for node in ast.walk(cls):
-                    if isinstance(node, ast.Assign) and _target(node) == f"self.{attribute}":
-                        found.append(ast.unparse(node.value))
-                    elif isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) and any(
-                        isinstance(t, ast.Attribute)
-                        and t.attr == attribute
-                        and isinstance(t.ctx, ast.Store)
-                        for t in ast.walk(node)
-                    ):
-                        found.append(ast.unparse(node))
+                found += _kept_in(cls, attribute, ())
         return found
 
     def stored_once(self, folders: Iterable[str], name: str) -> Stored | None:
@@ -177,3 +176,39 @@ class Library:
 
 def _target(item: ast.Assign) -> str:
     return ast.unparse(item.targets[0]) if len(item.targets) == 1 else ""
+
+
+def _kept_in(node: ast.AST, attribute: str, under: tuple[tuple[str, bool], ...]) -> Iterator[Kept]:
+    for inner in ast.iter_child_nodes(node):
+        if isinstance(inner, ast.If):
+            test = ast.unparse(inner.test)
+            for holds, block in ((True, inner.body), (False, inner.orelse)):
+                for statement in block:
+                    one = ast.Module([statement], [])
+                    yield from _kept_in(one, attribute, (*under, (test, holds)))
+        elif isinstance(inner, ast.Assign) and _target(inner) == f"self.{attribute}":
+            yield Kept(ast.unparse(inner.value), inner.lineno, under)
+        elif _changes(inner, attribute):
+            assert isinstance(inner, ast.stmt)
+            yield Kept(ast.unparse(inner), inner.lineno, under)
+        else:
+            yield from _kept_in(inner, attribute, under)
+
+
+def _changes(node: ast.AST, attribute: str) -> bool:
+    """Whether a simple statement stores to an attribute, to parts of it, or calls its methods."""
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        function = node.value.func
+        return isinstance(function, ast.Attribute) and _names(function.value, attribute)
+    if not isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.Delete):
+        return False
+    places = (n for n in ast.walk(node) if isinstance(n, ast.Attribute | ast.Subscript))
+    return any(
+        not isinstance(place.ctx, ast.Load)
+        and _names(place.value if isinstance(place, ast.Subscript) else place, attribute)
+        for place in places
+    )
+
+
+def _names(node: ast.expr, attribute: str) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == attribute

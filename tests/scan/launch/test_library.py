@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from specmap.scan.launch.library import Library
+from specmap.scan.launch.library import Kept, Library
 from tests.scan.trees import plant
 
 FOLDER = "sglang/srt/speculative"
@@ -52,10 +52,32 @@ def test_what_the_class_around_a_line_stores(tmp_path: Path) -> None:
     plant(tmp_path, {f"{FOLDER}/m.py": source})
     library = Library(tmp_path, "sglang")
     module = f"{FOLDER}/m".replace("/", ".")
-    assert library.stored_in_class(module, 5, "top") == ["max(self.sizes)"]
-    assert library.stored_in_class(module, 7, "top") == ["self.top, self.low = (2, 1)"]
-    assert library.stored_in_class(module, 7, "low") == [
-        "self.top, self.low = (2, 1)",
-        "self.low += 1",
-    ]
+    assert library.stored_in_class(module, 5, "top") == [Kept("max(self.sizes)", 3)]
+    both = Kept("self.top, self.low = (2, 1)", 8)
+    assert library.stored_in_class(module, 7, "top") == [both]
+    assert library.stored_in_class(module, 7, "low") == [both, Kept("self.low += 1", 9)]
     assert library.stored_in_class(module, 5, "low") == []
+
+
+@pytest.mark.parametrize(
+    ("statement", "kept"),
+    [
+        ("self.top = f()", "f()"),
+        ("del self.top[2:]", "del self.top[2:]"),
+        ("self.top[1:] = [4]", "self.top[1:] = [4]"),
+        ("self.top.pop()", "self.top.pop()"),
+        ("self.other = self.top[:2]", ""),
+        ("show(self.top)", ""),
+        ("for self.low in self.top: pass", ""),
+    ],
+)
+def test_what_changes_an_attribute_and_under_which_tests(
+    tmp_path: Path, statement: str, kept: str
+) -> None:
+    source = (
+        "class One:\n    def __init__(self):\n        if a:\n            pass\n"
+        f"        elif b:\n            {statement}\n"
+    )
+    plant(tmp_path, {f"{FOLDER}/m.py": source})
+    found = Library(tmp_path, "sglang").stored_in_class(f"{FOLDER}/m".replace("/", "."), 2, "top")
+    assert found == ([Kept(kept, 6, (("a", False), ("b", True)))] if kept else [])
