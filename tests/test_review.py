@@ -15,6 +15,7 @@ from specmap.codemap.finding import FindingStatus
 from specmap.errors import SpecmapError, TargetError
 from specmap.report.findings import FindingOptions
 from specmap.review import Request, Review, diff_trees, lint_tree
+from specmap.scan import gitrepo
 from tests.review_tree import (
     DRAFT,
     LAST_LINE,
@@ -84,6 +85,28 @@ def test_every_rule_runs_once(fork: Path) -> None:
     ids = [rule.id for rule in review().report.rules]
     assert ids == sorted(set(ids))
     assert {"SPM001", "SPM002", "SPM201"} <= set(ids)
+
+
+@pytest.mark.parametrize("text", ["0.5.12", "v0.5.12", "sglang-0.5.12"])
+def test_a_base_that_reads_like_a_release_is_said_to_be_one(fork: Path, text: str) -> None:
+    with pytest.raises(TargetError, match=r"no such revision .*; did you mean sglang==0\.5\.12\?"):
+        review(base=text)
+
+
+def test_a_hook_of_another_worktree_hides_nothing(
+    fork: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What git sets for a hook that runs in a linked worktree is not about other folders."""
+    linked = fork.parent / "linked"
+    git(fork, "worktree", "add", "--quiet", str(linked))
+    edit(linked / "python", VERIFY, (SYNC, ""))
+    commit(linked, "without")
+    folder = git(linked, "rev-parse", "--absolute-git-dir")
+    monkeypatch.setenv("GIT_DIR", folder)
+    monkeypatch.setenv("GIT_INDEX_FILE", f"{folder}/index")
+    assert gitrepo.find(linked / "python") == linked
+    edit(fork / "python", DRAFT, ("        tokens = []\n", f"        tokens = []\n{added()}"))
+    assert new(review(base="HEAD")) == [("SPM201", DRAFT, 20)]
 
 
 def test_what_the_base_has_is_not_reported(fork: Path) -> None:

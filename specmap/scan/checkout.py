@@ -15,7 +15,6 @@ from specmap.scan import fetch, gitrepo, release, store
 
 PACKAGE = "sglang"
 _PINNED = re.compile(r"sglang\s*==\s*(?P<version>.+)", re.IGNORECASE)
-_RELEASE = re.compile(rf"\s*(?:{PACKAGE})?\s*[=-]?\s*v?(\d+(?:\.\w+)+)\s*", re.IGNORECASE)
 _GIT = "git:"
 _FORMS = "a folder of a SGLang tree, 'installed', 'sglang==VERSION' or 'git:REV'"
 
@@ -87,8 +86,10 @@ def _released(version: str, cache_dir: Path, index: fetch.Index) -> Checkout:
 def _from_git(revision: str, cwd: Path, cache_dir: Path) -> Checkout:
     repository = gitrepo.find(cwd)
     if repository is None:
+        hint = release.meant(revision)
         raise TargetError(
             f"git:{revision}: the current folder is in no git repository that git can read"
+            + (f"; {hint}" if hint else "")
         )
     commit = gitrepo.commit_of(repository, revision)
     root = store.commit_tree(repository, commit, cache_dir)
@@ -116,9 +117,8 @@ def _real_folder(target: str, cwd: Path) -> Path:
     try:
         folder = Path(os.path.realpath(cwd / Path(target).expanduser(), strict=True))
     except FileNotFoundError:
-        meant = _RELEASE.fullmatch(target)
-        hint = f"; did you mean {PACKAGE}=={meant[1]}?" if meant else f"; a target is {_FORMS}"
-        raise TargetError(f"{target!r}: no such folder{hint}") from None
+        hint = release.meant(target) or f"a target is {_FORMS}"
+        raise TargetError(f"{target!r}: no such folder; {hint}") from None
     except (OSError, RuntimeError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise TargetError(f"{target!r} cannot be read: {reason}") from None

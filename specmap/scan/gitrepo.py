@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -11,9 +12,14 @@ from typing import IO
 from packaging.version import InvalidVersion, Version
 
 from specmap.errors import TargetError
+from specmap.scan import release
 
 # Where the package lies inside a repository, in the order they are tried.
 _PLACES = ("python/sglang", "sglang")
+# What git sets for its hooks; it would hide the repository that a folder lies in.
+_OF_A_HOOK = frozenset(
+    {"GIT_DIR", "GIT_COMMON_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"}
+)
 
 
 def find(folder: Path) -> Path | None:
@@ -40,7 +46,9 @@ def commit_of(repository: Path, revision: str) -> str:
         else _git(repository, "rev-parse", "--verify", "--quiet", revision + "^{commit}")
     )
     if not commit:
-        advice = "try git fetch" if _git(repository, "rev-list", "-1", "--all") else "commit first"
+        advice = release.meant(revision) or (
+            "try git fetch" if _git(repository, "rev-list", "-1", "--all") else "commit first"
+        )
         raise TargetError(f"git:{revision}: no such revision in {repository.name!r}; {advice}")
     return commit
 
@@ -87,7 +95,11 @@ def package_files(repository: Path, commit: str) -> Iterator[tuple[str, bytes]]:
         asked.seek(0)
         command = ["git", "-C", str(repository), "cat-file", "--batch"]
         with subprocess.Popen(
-            command, stdin=asked, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            command,
+            env=_environment(),
+            stdin=asked,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
         ) as process:
             assert process.stdout is not None
             try:
@@ -131,6 +143,7 @@ def _git(folder: Path, *arguments: str) -> str | None:
     try:
         result = subprocess.run(
             ["git", "-C", str(folder), *arguments],
+            env=_environment(),
             capture_output=True,
             text=True,
             errors="replace",
@@ -139,3 +152,7 @@ def _git(folder: Path, *arguments: str) -> str | None:
     except OSError:
         return None
     return result.stdout.strip() if result.returncode == 0 else None
+
+
+def _environment() -> dict[str, str]:
+    return {name: text for name, text in os.environ.items() if name not in _OF_A_HOOK}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import tomllib
 from email.parser import HeaderParser
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 from packaging.version import InvalidVersion, Version
 
 _PACKAGE = "sglang"
+_MEANT = re.compile(rf"\s*(?:{_PACKAGE})?\s*[=-]?\s*v?(\d+(?:\.\w+)+)\s*", re.IGNORECASE)
 
 
 def release_in(root: Path) -> str | None:
@@ -27,6 +29,12 @@ def release_in(root: Path) -> str | None:
         _project_version(root / "pyproject.toml"),
     )
     return next((text for text in map(_normal, texts) if text is not None), None)
+
+
+def meant(text: str) -> str | None:
+    """Return ``did you mean sglang==X?`` where ``text`` reads like a release and is no target."""
+    found = _MEANT.fullmatch(text)
+    return f"did you mean {_PACKAGE}=={found[1]}?" if found else None
 
 
 def commit_in(root: Path) -> str | None:
