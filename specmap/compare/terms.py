@@ -28,6 +28,8 @@ _WORDS = frozenset({"is", "not", "None", "in", "and", "or", "True", "False"})
 _SAME_DECISION = 0.25
 _SAME_TEST = 0.6
 _SHORT = 12
+# The kind of the test that a runner itself makes.
+_OWN = "can_run"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,20 +121,25 @@ def gained_tests(
     A function that a decision calls counts by what it tests, which ``reads`` say of the old and
     of the new tree: a test that moved into one, or out of one, is not new, nor is one that
     differs only in names that nothing had before. A test of which another is enough in its
-    place, and was there before, takes nothing out of the graph.
+    place, and was there before, takes nothing out of the graph. A runner that comes is held
+    against the one that it derives from.
     """
     names = {was.id: now.name for was, now in workers} | {now.id: now.name for _, now in workers}
     before = _decided(old, names, renames.everything, Callees(old, reads[0]))
     after = _decided(new, names, {}, Callees(new, reads[1]))
     functions = {renames.qualname(qualname_of(function.id)) for function in old.functions}
     words = {word for texts in said(old).values() for text in texts for word in _NAME.findall(text)}
-    for was, now in _paired(before, after, renames)[0]:
+    pairs, _, come = _paired(before, after, renames)
+    derived = list(_derived(before, come, new, renames))
+    for was, now in [*pairs, *derived]:
         known = set.intersection(*(_tests_of(before, phase) for phase in now.phases))
         moved = set.intersection(*(_tests_of(after, phase) for phase in was.phases))
         _, lost, gained = _aligned(was.tests, now.tests, moved, known)
         texts = {test.text for test in gained}
         for test in gained:
             if any(_is_named_anew(test.text, other.text, words) for other in lost):
+                continue
+            if (was, now) in derived and test.text.startswith(f"{now.holder.rpartition('.')[2]}("):
                 continue
             inner = [other for other in now.tests.values() if other.of == test.text]
             # A new function stands for its tests; of a known one that is asked now, the call.
@@ -225,6 +232,19 @@ def _paired(
     pairs = [(before[i], after[j]) for i, j in sorted(partner.items())]
     gone = [was for i, was in enumerate(before) if i not in partner]
     return pairs, gone, [now for j, now in enumerate(after) if j not in partner.values()]
+
+
+def _derived(
+    before: Sequence[_Decided], come: Sequence[_Decided], new: CodeMap, renames: Renames
+) -> Iterator[tuple[_Decided, _Decided]]:
+    """Pair the own test of a runner that comes with that of the next class it derives from."""
+    owners = {renames.qualname(d.holder).rpartition(".")[0]: d for d in before if d.kind == _OWN}
+    lines = {qualname_of(record.id): record.mro for record in new.classes}
+    for now in come:
+        line = map(qualname_of, lines.get(now.holder.rpartition(".")[0], ()))
+        was = next((owners[name] for name in line if name in owners), None)
+        if now.kind == _OWN and was is not None and was.phases & now.phases:
+            yield was, now
 
 
 def _likeness(was: _Decided, now: _Decided, renames: Renames) -> float:

@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from specmap.codemap.rule import Confidence
+from specmap.codemap.source import Span
 from tests.lint.test_losses import (
     ASKED,
     CAN_RUN,
+    IMPORTED,
     INIT,
     MODEL_RUNNER,
     fork,
@@ -70,6 +72,39 @@ def test_the_added_test_is_named(fork: Path, way: str) -> None:
     assert finding.confidence is Confidence.MEDIUM
     assert "verify" in finding.match.phases
     assert {w.rpartition("::")[2] for w in finding.match.workers} >= {"EAGLEWorker", "NGRAMWorker"}
+
+
+CAPPED = f"""{IMPORTED}
+
+class CappedRunner(CudaGraphRunner):
+    def can_run(self, forward_batch):
+        return {{}}super().can_run(forward_batch)
+"""
+MAKES = ("= CudaGraphRunner(", "= CappedRunner(")
+FROM = (
+    IMPORTED.strip(),
+    "from sglang.srt.model_executor.capped import CappedRunner",
+)
+
+
+def made_of_a_subclass(fork: Path, test: str) -> None:
+    file = "sglang/srt/model_executor/capped.py"
+    (fork / "python" / file).write_text(CAPPED.format(test), "utf-8")
+    edit(fork / "python", MODEL_RUNNER, FROM, MAKES)
+
+
+def test_the_own_limit_of_a_runner_that_derives_from_another_is_named(fork: Path) -> None:
+    made_of_a_subclass(fork, f"{BATCH} <= 8 and ")
+    (finding,) = reviewed().new
+    assert finding.rule.id == "SPM114"
+    assert finding.match.span == Span("sglang/srt/model_executor/capped.py", 6, 6)
+    assert f"{BATCH} <= 8" in finding.match.message
+    assert "verify" in finding.match.phases
+
+
+def test_a_runner_that_derives_from_another_and_asks_only_it_is_silent(fork: Path) -> None:
+    made_of_a_subclass(fork, "")
+    assert new(reviewed()) == []
 
 
 def test_a_helper_that_is_known_says_no_more_often(fork: Path) -> None:
