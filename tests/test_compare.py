@@ -180,6 +180,27 @@ def test_a_phase_that_lost_its_graph_says_where_it_went(compare: Compare) -> Non
     assert turn.span.file == DRAFT
 
 
+def test_a_phase_with_another_name_says_where_it_went(tmp_path: Path) -> None:
+    """The method that drafts has another name, and calls a new one instead of the runner."""
+    mode = "        batch.forward_mode = ForwardMode.DECODE\n"
+    before, after = plant(tmp_path / "before"), plant(tmp_path / "after")
+    for folder in (before, after):
+        edit(folder, DRAFT, (mode, f"{mode}        self.seed(batch)\n        self.align(batch)\n"))
+    edit(
+        after, DRAFT,
+        ("        if can_cuda_graph:\n            return self.cuda_graph_runner.replay(forward",
+         "        if False:\n            return self.cuda_graph_runner.replay(forward"),
+        ("        return self.draft_forward(forward_batch)\n",
+         "        return self._plain(forward_batch)\n\n"
+         "    def _plain(self, forward_batch):\n"
+         "        return self.draft_forward(forward_batch)\n"),
+    )  # fmt: skip
+    edit_everywhere(after, {"def draft(": "def drafts(", ".draft(": ".drafts("})
+    (phase,) = compare_maps(scan(before), scan(after)).phases
+    (turn,) = phase.turns
+    assert (turn.caller, turn.callee, turn.new) == ("EagleDraft.drafts", "EagleDraft._plain", True)
+
+
 def test_terms_that_a_decision_gained_lost_and_writes_otherwise(compare: Compare) -> None:
     def change(folder: Path) -> None:
         edit(

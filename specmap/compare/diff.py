@@ -102,7 +102,7 @@ def _phases(pairs: _Pairs) -> Iterator[tuple[Worker, Phase, Phase]]:
 def _phase_changes(
     pairs: _Pairs, maps: tuple[CodeMap, CodeMap], renames: Renames
 ) -> Iterator[PhaseChange]:
-    held = frozenset(function.id for function in maps[0].functions)
+    held = frozenset(renames.qualname(qualname_of(f.id)) for f in maps[0].functions)
     found: dict[tuple[PhaseName, tuple[str, ...], tuple[str, ...]], list[tuple[str, Span]]]
     found = defaultdict(list)
     turns: dict[tuple[PhaseName, tuple[str, ...], tuple[str, ...]], set[Turn]] = defaultdict(set)
@@ -115,7 +115,7 @@ def _phase_changes(
         if vanished and was.arms and untold(was, now, maps, renames):
             after = (*(after if now.arms else ()), UNKNOWN)
         found[now.name, before, after].append((worker.name, now.span))
-        turns[now.name, before, after].update(_turns(was, now, held))
+        turns[now.name, before, after].update(_turns(was, now, held, renames))
     for (name, before, after), places in found.items():
         workers = tuple(sorted(worker for worker, _ in places))
         made = PhaseChange(name, workers, before, after, min(span for _, span in places))
@@ -123,16 +123,24 @@ def _phase_changes(
         yield replace(made, turns=tuple(where) if made.lost else ())
 
 
-def _turns(was: Phase, now: Phase, held: frozenset[str]) -> Iterator[Turn]:
-    """Yield the first call of each new way that no old way made, in a function of ``held``."""
-    calls = {(a, b) for arm in was.arms for (a, _), (b, _) in pairwise(arm.chain)}
+def _turns(was: Phase, now: Phase, held: frozenset[str], renames: Renames) -> Iterator[Turn]:
+    """Yield the first call of each new way that no old way made, in a function of ``held``.
+
+    ``held`` are the functions of the old map, as the new one names them.
+    """
+    calls = {
+        (renames.qualname(qualname_of(a)), renames.qualname(qualname_of(b)))
+        for arm in was.arms
+        for (a, _), (b, _) in pairwise(arm.chain)
+    }
     for arm in now.arms:
-        for (caller, line), (callee, _) in pairwise(arm.chain):
+        for (holder, line), (called, _) in pairwise(arm.chain):
+            caller, callee = qualname_of(holder), qualname_of(called)
             if (caller, callee) in calls:
                 continue
             if caller in held:
-                span = Span(file_of(caller), line, line)
-                yield Turn(qualname_of(caller), qualname_of(callee), span, callee not in held)
+                span = Span(file_of(holder), line, line)
+                yield Turn(caller, callee, span, callee not in held)
             break
 
 
