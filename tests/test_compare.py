@@ -12,6 +12,7 @@ from specmap.codemap.verdict import PhaseName
 from specmap.compare.diff import compare_maps
 from specmap.compare.matching import shape
 from specmap.compare.model import Change, MapDiff
+from specmap.compare.renames import find_renames
 from tests.review_tree import (
     DRAFT,
     LAST_LINE,
@@ -69,6 +70,19 @@ def test_a_renamed_method_is_a_rename_and_nothing_else(compare: Compare) -> None
         ("EagleDraft.draft_forward", "EagleDraft.propose_tokens")
     ]
     assert not (found.workers or found.phases or found.decisions or found.syncs)
+
+
+def test_a_renamed_method_that_calls_a_new_one_is_a_rename(tmp_path: Path) -> None:
+    mode = "        batch.forward_mode = ForwardMode.DECODE\n"
+    before, after = plant(tmp_path / "before"), plant(tmp_path / "after")
+    for folder in (before, after):
+        edit(folder, DRAFT, (mode, f"{mode}        self.seed(batch)\n        self.align(batch)\n"))
+    noted = "    def _note(self, batch: ScheduleBatch):\n        self.noted = batch\n\n"
+    define = "    def draft(self, batch: ScheduleBatch):\n"
+    edit(after, DRAFT, (define, f"{noted}{define}        self._note(batch)\n"))
+    edit_everywhere(after, {"def draft(": "def propose(", ".draft(": ".propose("})
+    found = find_renames(scan(before), scan(after))
+    assert found.functions == {"EagleDraft.draft": "EagleDraft.propose"}
 
 
 def test_a_renamed_attribute_is_a_rename(tmp_path: Path) -> None:

@@ -91,6 +91,12 @@ def _functions(old: CodeMap, new: CodeMap, classes: Mapping[str, str]) -> dict[s
     come: dict[str, list[str]] = defaultdict(list)
     for name in sorted(after.keys() - set(names.values())):
         come[name.rpartition(".")[0]].append(name)
+    # Who calls a function that was taken out of it is still the same.
+    known = {name.rpartition(".")[2] for name in names.values()}
+    taken_out = {f"calls {n}" for n in (a.rpartition(".")[2] for a in after) if n not in known}
+    for profile in after.values():
+        for call in taken_out & profile.keys():
+            del profile[call]
     candidates = {
         name: [] if now in after else come[now.rpartition(".")[0]] for name, now in names.items()
     }
