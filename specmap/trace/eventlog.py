@@ -90,6 +90,8 @@ def convert(folder: Path, name: str, plan: WrapPlan, names: TraceNames) -> tuple
             "lost": str(rank.lost),
             "first_loss": "" if rank.first_loss is None else str(rank.first_loss),
             "cut_bytes": str(rank.cut_bytes),
+            "cut_short": tail.cut_short,
+            "damage": json.dumps(tail.damage()),
         }
         for writer in (raw, made):
             writer.describe(about)
@@ -224,6 +226,8 @@ class ParquetTail(Tail):
         self.header = header_of(told["header"].encode(), path.name) or {}
         self.names = {int(item["id"]): item for item in json.loads(told["names"])}
         self._cut = int(told["cut_bytes"])
+        self._cut_short: str = told.get("cut_short", "")
+        self._damage = [str(line) for line in json.loads(told.get("damage", "[]"))]
         self._groups = iter(range(self._file.num_row_groups))
 
     @property
@@ -232,8 +236,13 @@ class ParquetTail(Tail):
         return self._cut
 
     def damage(self) -> list[str]:
-        """Return nothing: header and names are in the file itself."""
-        return []
+        """Return what was wrong with the spool and its files when this file was made of them."""
+        return list(self._damage)
+
+    @property
+    def cut_short(self) -> str:
+        """Why the rank wrote no more while it went on; else ""."""
+        return self._cut_short
 
     def poll(self, limit: int = 1 << 16) -> Records:
         """Return the next row group; nothing at the end."""

@@ -27,6 +27,7 @@ class RankReader:
         self.failed = ""
         self.summary = Summary(plan, names)
         self._last_kind = 0
+        self._read = 0
         try:
             self.tail = tail_of(folder, name)
         except TraceError as error:
@@ -54,6 +55,7 @@ class RankReader:
             return None
         if records:
             self._last_kind = records[len(records) - 1][2]
+            self._read += len(records)
         return records
 
     @property
@@ -81,7 +83,14 @@ class RankReader:
         return found
 
     def _is_cut(self) -> bool:
-        """Whether the log of a rank that closed it has lost its end: the last mark is not there."""
+        """Whether the log of a rank that closed it has lost its end.
+
+        The header says how many records there were; of an older agent's, the last mark is looked
+        for, which may stand in the middle, too.
+        """
+        written = self.tail.header.get("records")
+        if isinstance(written, int):
+            return self._read < written or self.tail.cut_bytes > 0
         whole = self._last_kind == Kind.DISARM and not self.tail.cut_bytes
         return self.summary.records > 0 and not self.summary.senseless and not whole
 

@@ -12,8 +12,10 @@ from specmap.codemap.event import Run, RunProblem
 from specmap.errors import TraceError
 from specmap.report.options import RenderOptions
 from specmap.report.run_text import render_run
-from specmap.traced import read_run
-from tests.trace.spools import FILE_HEAD, Rank
+from specmap.trace.eventlog import convert
+from specmap.trace.spool import Kind
+from specmap.traced import read_run, trace_names
+from tests.trace.spools import FILE_HEAD, PLAN, Rank
 
 CYCLES = 5
 RECORDS = CYCLES * 19
@@ -149,6 +151,39 @@ def test_a_broken_file_is_one_line_and_the_rest_is_read(
     assert line.startswith(f"{name}{said}")
     assert sorted((rank.cycles for rank in run.ranks), reverse=True) == list(left)
     assert line in " ".join(render_run(run, RenderOptions(width=400)).split())
+
+
+def test_a_closed_log_cut_behind_a_mark_in_its_middle_is_not_whole(tmp_path: Path) -> None:
+    """The header counts the records: a mark that looks like the last one proves nothing."""
+    rank = Rank()
+    rank.cycle()
+    rank.put(Kind.DISARM)
+    kept = len(rank.records)
+    rank.cycle()
+    rank.header["records"] = len(rank.records) + 1
+    path = tmp_path / f"{rank.write(tmp_path)}.spool"
+    assert read_run(tmp_path).damage == ()
+    path.write_bytes(path.read_bytes()[: 64 + 32 * kept])
+    (line,) = read_run(tmp_path).damage
+    assert f"cut off behind its record {kept}; the rank wrote more" in line
+
+
+@pytest.mark.parametrize("broken", [no_header, no_names, bad_names, refused, half_a_record])
+def test_damage_outlives_the_spool_it_was_found_in(tmp_path: Path, broken: Break) -> None:
+    """Parquet files are made of what can be read; what could not is still told from them alone."""
+    rank = Rank(0, 7)
+    rank.cycle()
+    rank.header["records"] = len(rank.records) + 1
+    name = rank.write(tmp_path)
+    broken(tmp_path, name)
+    before = read_run(tmp_path)
+    assert before.damage
+    convert(tmp_path, name, PLAN, trace_names())
+    for suffix in (".spool", ".names", ".json"):
+        (tmp_path / (name + suffix)).unlink(missing_ok=True)
+    after = read_run(tmp_path)
+    assert after.damage == before.damage
+    assert after.ranks[0].cut_short == before.ranks[0].cut_short
 
 
 def test_a_rank_whose_disk_is_full_was_not_killed(tmp_path: Path) -> None:

@@ -36,6 +36,7 @@ class Log:
         self.folder, self.rank = folder, _free(folder, rank)
         self.failed = ""
         self.lost = 0
+        self.records = 0
         self._memory, self._names = memory, names
         self._words = memoryview(memory.map)[:PAGE_BYTES].cast("Q")
         self._told = self._last_ns = 0
@@ -104,6 +105,7 @@ class Log:
     def _append(self, data: bytes) -> None:
         try:
             self._write(self._spool, data)
+            self.records += len(data) // RECORD.size
         except OSError as error:
             self._fail(error)
 
@@ -115,7 +117,8 @@ class Log:
     def write_header(self, header: dict[str, Any]) -> None:
         """Replace ``<rank>.json``, so that a reader sees the old one or the new one."""
         path = f"{self.folder}/{self.rank}.json"
-        text = json.dumps({**header, "drops": self.drops, "foreign": self.foreign}, default=str)
+        counts = {"drops": self.drops, "foreign": self.foreign, "records": self.records}
+        text = json.dumps({**header, **counts}, default=str)
         try:
             with open(f"{path}.tmp", "w", encoding="utf-8") as file:
                 file.write(f"{text}\n")
