@@ -16,6 +16,7 @@ from specmap.errors import SpecmapError
 from specmap.pipeline import Progress, resolved
 from specmap.trace import rundir
 from specmap.trace.attach import Agent, runs
+from specmap.trace.divergence import titles
 from specmap.trace.launch import Options, Server
 from specmap.trace.names import TraceNames
 from specmap.trace.plan import WrapPlan
@@ -158,6 +159,19 @@ class Follower:
             TraceError: a file cannot be read.
         """
         return tuple(rank.pid for rank in self._live.advance() if rank.pid > 0)
+
+    def killed(self) -> tuple[str, ...]:
+        """Return a line for each rank that ended and did not close its log.
+
+        Raises:
+            TraceError: a file cannot be read.
+        """
+        return tuple(
+            f"{titles([rank])} (process {rank.pid}) ended after {rank.cycles} cycles and did not "
+            "close its log: it was killed, and the run ends there"
+            for rank in self._live.advance()
+            if not rank.finished and not rank.cut_short and not runs(rank.pid)
+        )
 
     def _reached(self, ranks: tuple[RankRun, ...], show: Show | None) -> bool:
         cycles = min((rank.cycles for rank in ranks), default=0)

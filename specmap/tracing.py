@@ -25,7 +25,7 @@ from specmap.trace.ringbuild import built_ring
 from specmap.trace.stopping import Signals
 from specmap.traced import trace_names
 
-_FAILED = 2
+_FOUND, _FAILED = 1, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,8 +206,12 @@ def _followed_ranks(run: Prepared, ranks: Sequence[int], watcher: Watcher) -> in
     with Signals() as signals:
         follower = Follower(run, signals, began=time.monotonic())
         with armed(run, ranks), watcher.table() as show:
-            follower.follow(lambda: not any(map(runs, ranks)), show)
+            limit = follower.follow(lambda: not any(map(runs, ranks)), show)
         code = _reported(follower, watcher)
+        if not limit and not signals.came and code != _FAILED:
+            for line in follower.killed():
+                watcher.note(line)
+                code = _FOUND
     watcher.log(run.folder)
     return code
 

@@ -390,6 +390,26 @@ def test_sleeping_agents_are_armed_and_sleep_again(bench: Bench) -> None:
         os.killpg(server.pid, signal.SIGKILL)
 
 
+def test_a_rank_that_is_killed_while_it_is_attached_to_is_no_whole_run(bench: Bench) -> None:
+    """Even where it is the only one, and no other rank's log goes on behind its own."""
+    dormant = bench.specmap("--live", "--dormant", "--", *bench.serve(1, -1, 4, 0.002))
+    with bench.started(*dormant) as server:
+        assert server.stdout is not None
+        (rank,) = (int(pid) for pid in server.stdout.readline().split()[1:])
+        waited(lambda: list(bench.folder.glob("*.sock")), "a socket")
+        attach = bench.specmap("--attach", server.pid, "--cycles", 10**6, "--dir", bench.run)
+        with bench.started(*attach) as tracer:
+            (spool,) = waited(lambda: list(bench.run.glob("*.spool")), "records")
+            waited(lambda: spool.stat().st_size > 64 + 32 * 50, "fifty records")
+            os.kill(rank, signal.SIGKILL)
+            out, err = tracer.communicate(timeout=SECONDS)
+    assert tracer.returncode == 1, (out, err)
+    (line,) = err.splitlines()
+    assert f"(process {rank}) ended after" in line
+    assert "it was killed, and the run ends there" in line
+    assert "every record was saved from its memory" in out
+
+
 def test_a_server_that_was_started_with_the_agents_folder(bench: Bench) -> None:
     """The way of containers: no plan, so that at first every process may turn out a rank."""
     folder = bench.trace(*bench.specmap("path")).stdout.strip()
