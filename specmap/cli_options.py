@@ -36,7 +36,8 @@ class Verb(click.Command):
                 if times > 1 and isinstance(option, click.Option) and not _repeats(option):
                     more = _OF_SEVERAL.get(option.opts[0], "")
                     raise click.UsageError(
-                        f"{option.opts[0]} is given more than once; it has one value{more}"
+                        f"{option.opts[0]} is given more than once; it has one value{more}",
+                        ctx,
                     )
         return super().parse_args(ctx, args)
 

@@ -74,9 +74,13 @@ def find_place(
     Raises:
         SpecmapError: nothing in the map is called so, or several things are.
     """
+    if not text.strip():
+        raise SpecmapError("the place is empty; name WORKER.PHASE or FILE:LINE")
     line = _LINE.fullmatch(text)
     if line is not None:
         return LinePlace(_file(codemap, line["file"]), int(line["line"]))
+    if ".py:" in text and "::" not in text:
+        raise SpecmapError(f"{text}: {text.partition('.py:')[2]!r} is no line number")
     if text.endswith(".py"):
         return FilePlace(_file(codemap, text))
     if text in set(PhaseName):

@@ -45,6 +45,22 @@ def test_a_phase(sample: CodeMap) -> None:
     assert (place.worker.name, place.phase.name) == ("EAGLEWorker", "verify")
 
 
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("", "the place is empty; name WORKER.PHASE or FILE:LINE"),
+        (" ", "the place is empty; name WORKER.PHASE or FILE:LINE"),
+        ("eagle_worker.py:x", "eagle_worker.py:x: 'x' is no line number"),
+        ("eagle_worker.py:-3", "eagle_worker.py:-3: '-3' is no line number"),
+        ("eagle_worker.py:", "eagle_worker.py:: '' is no line number"),
+    ],
+)
+def test_what_is_no_place_is_told_as_such(sample: CodeMap, place: str, said: str) -> None:
+    with pytest.raises(SpecmapError) as raised:
+        find_place(sample, place)
+    assert str(raised.value) == said
+
+
 def test_a_symbol(sample: CodeMap) -> None:
     wanted = SymbolPlace(symbol_id("sglang/srt/model_executor/cuda_graph_runner.py",
                                    "CudaGraphRunner.can_run"))  # fmt: skip
