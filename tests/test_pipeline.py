@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import zipfile
 from collections.abc import Callable
 from dataclasses import replace
 from multiprocessing import get_context
@@ -184,6 +185,18 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, "write_bytes", fill)
+    with pytest.raises(CacheError, match="No space left on device"):
+        scans()
+    assert scans.entries() == []
+
+
+def test_a_disk_that_is_full_when_what_was_read_is_kept(
+    scans: Scans, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(zipfile, "ZipFile", full)
     with pytest.raises(CacheError, match="No space left on device"):
         scans()
     assert scans.entries() == []

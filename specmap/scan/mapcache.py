@@ -107,8 +107,13 @@ def cached_map(folder: Path, key: MapKey, checkout: Checkout, scan: Scan) -> Cod
         handle, name = tempfile.mkstemp(dir=folder, prefix=".new-")
         os.close(handle)
     fresh, reads = Path(name), Path(f"{name}{_READS}")
+
+    def keep(tree: Tree) -> None:
+        with cache_errors(folder.parent):
+            reuse.keep(reads, tree)
+
     try:
-        codemap = scan(lambda tree: reuse.keep(reads, tree))
+        codemap = scan(keep)
         with cache_errors(folder.parent):
             fresh.write_bytes(zlib.compress(packed.dumps(codemap).encode()))
             fresh.replace(entry)
