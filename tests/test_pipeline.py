@@ -14,6 +14,7 @@ from specmap.errors import CacheError, RulesError, TargetError
 from specmap.pipeline import default_cache_dir, scan_tree
 from specmap.scan import build, mapcache
 from specmap.scan.checkout import Checkout, resolve_target
+from specmap.scan.index import Tree
 from tests.scan.trees import OUTLINE, FakeIndex, plant
 from tests.small_map import small_map
 from tests.test_architecture import loaded_after
@@ -193,9 +194,14 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(
 def test_a_disk_that_is_full_when_what_was_read_is_kept(
     scans: Scans, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_: object) -> None:
+    def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
+    def scan(checkout: Checkout, **given: Callable[[Tree], None]) -> CodeMap:
+        given["done"](Tree(checkout.root, "sglang"))
+        return small_map()
+
+    monkeypatch.setattr(build, "scan", scan)
     monkeypatch.setattr(zipfile, "ZipFile", full)
     with pytest.raises(CacheError, match="No space left on device"):
         scans()

@@ -31,3 +31,7 @@ class SinkKind(StrEnum):
     GRAPH = "graph"
     PIECEWISE = "piecewise"
     EAGER = "eager"
+
+
+MAY_REPLAY = "replays a graph"
+"""The end of a test that stands for a call of which nobody can tell whether it replays."""

@@ -26,7 +26,7 @@ from specmap.compare.model import (
 from specmap.compare.renames import Renames, alike, find_renames
 from specmap.compare.runners import backend_changes, file_changes, method_changes
 from specmap.compare.terms import decision_changes
-from specmap.compare.untold import untold
+from specmap.compare.untold import told, untold
 
 _KINDS = ("can_run", "capture", "route")
 _URGENT = (PhaseName.VERIFY, PhaseName.DRAFT_EXTEND, PhaseName.DRAFT)
@@ -107,13 +107,13 @@ def _phase_changes(
     found = defaultdict(list)
     turns: dict[tuple[PhaseName, tuple[str, ...], tuple[str, ...]], set[Turn]] = defaultdict(set)
     for worker, was, now in _phases(pairs):
-        before, after = _ways(was), _ways(now)
+        before, after = _ways(told(was)), _ways(told(now))
         if before == after:
             continue
-        graph = SinkKind.GRAPH.value
-        vanished = not now.arms or (graph in before and graph not in after)
-        if vanished and was.arms and untold(was, now, maps, renames):
-            after = (*(after if now.arms else ()), UNKNOWN)
+        graph, goes = SinkKind.GRAPH.value, bool(told(now).arms)
+        vanished = not goes or (graph in before and graph not in after)
+        if vanished and told(was).arms and untold(was, now, maps, renames):
+            after = (*(after if goes else ()), UNKNOWN)
         found[now.name, before, after].append((worker.name, now.span))
         turns[now.name, before, after].update(_turns(was, now, held, renames))
     for (name, before, after), places in found.items():

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from specmap.codemap.condition import any_of, atoms_of, evaluate, simplify
+from specmap.codemap.condition import Atom, AtomKind, any_of, atoms_of, evaluate, simplify
 from specmap.codemap.graph import Arm, CallEdge, CodeMap, EdgeStatus, Phase
 from specmap.codemap.source import Span, qualname_of
-from specmap.codemap.verdict import SinkKind
+from specmap.codemap.verdict import MAY_REPLAY, SinkKind
 from specmap.compare.matching import renamed
 from specmap.compare.renames import Renames
 
@@ -32,8 +32,26 @@ def untold(
 
     ``maps`` are those of the base and of the change.
     """
-    found = {*_new_tests(was, now, renames), *_lost_calls(was, now, maps, renames)}
-    return tuple(sorted(found, key=lambda u: (u.span, u.text)))
+    ways = told(was), told(now)
+    found = {*_new_tests(*ways, renames), *_lost_calls(*ways, maps, renames)}
+    return tuple(sorted(found or {*_doubts(now)}, key=lambda u: (u.span, u.text)))
+
+
+def told(phase: Phase) -> Phase:
+    """Return a phase without the ways of which nobody can tell whether they replay a graph."""
+    arms = tuple(arm for arm in phase.arms if not any(map(_is_doubt, atoms_of(arm.condition))))
+    return phase if len(arms) == len(phase.arms) else replace(phase, arms=arms)
+
+
+def _doubts(phase: Phase) -> Iterator[Untold]:
+    for arm in phase.arms:
+        for atom in filter(_is_doubt, atoms_of(arm.condition)):
+            if atom.span is not None:
+                yield Untold(atom.span, atom.text.removesuffix(f" {MAY_REPLAY}"))
+
+
+def _is_doubt(atom: Atom) -> bool:
+    return atom.kind is AtomKind.UNKNOWN and atom.text.endswith(f" {MAY_REPLAY}")
 
 
 def _new_tests(was: Phase, now: Phase, renames: Renames) -> Iterator[Untold]:

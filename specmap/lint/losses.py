@@ -20,7 +20,7 @@ from specmap.codemap.verdict import PhaseName, SinkKind
 from specmap.compare.asked import ReadText
 from specmap.compare.matching import renamed
 from specmap.compare.renames import Renames
-from specmap.compare.untold import Untold, untold
+from specmap.compare.untold import Untold, told, untold
 from specmap.lint.detectors.selecting import DECODE_PHASES, clip, names, place
 from specmap.lint.engine import order
 from specmap.lint.hunks import Hunk, hunks
@@ -95,7 +95,7 @@ def _broken(was: Phase, old: CodeMap, new: CodeMap, renames: Renames) -> CallEdg
 
 
 def _replays(phase: Phase, off: Mapping[str, bool]) -> bool:
-    graphs = (arm.condition for arm in phase.arms if arm.kind is SinkKind.GRAPH)
+    graphs = (arm.condition for arm in told(phase).arms if arm.kind is SinkKind.GRAPH)
     return any(evaluate(condition, off) is not False for condition in graphs)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from specmap.codemap.condition import TRUE, AtomKind, Condition, all_of, any_of, leaf
-from specmap.codemap.verdict import SinkKind
+from specmap.codemap.verdict import MAY_REPLAY, SinkKind
 from specmap.scan.guards import Bound
 from specmap.scan.module import ClassInfo
 from specmap.scan.nodes import arguments_of
@@ -66,7 +66,7 @@ class Sinks:
         if not unknown or self._runs_in([frame], self._vocabulary.auxiliary):
             return None
         module = scope.frame.module
-        text = f"{module.text(function)} replays a graph"
+        text = f"{module.text(function)} {MAY_REPLAY}"
         return all_of(any_of(*unknown), leaf(text, AtomKind.UNKNOWN, module.span(function)))
 
     def _is_handed(self, node: ast.Call, scope: Scope) -> bool:

@@ -90,7 +90,7 @@ class RankReader:
         """
         written = self.tail.header.get("records")
         if isinstance(written, int):
-            return self._read < written or self.tail.cut_bytes > 0
+            return 0 < self._read < written or self.tail.cut_bytes > 0  # empty is told elsewhere
         whole = self._last_kind == Kind.DISARM and not self.tail.cut_bytes
         return self.summary.records > 0 and not self.summary.senseless and not whole
 

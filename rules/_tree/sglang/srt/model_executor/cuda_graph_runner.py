@@ -10,7 +10,7 @@ class CudaGraphRunner:
         self.model_runner = model_runner
         self.graphs = {}
         self.output_buffers = {}
-        self.capture_bs = [1, 2, 4, 8]
+        self.capture_bs = get_batch_sizes_to_capture(model_runner)
         self.max_bs = max(self.capture_bs)
         self.capture_forward_mode = ForwardMode.DECODE
         self.num_tokens_per_bs = 1
