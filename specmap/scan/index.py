@@ -77,6 +77,10 @@ def _words_of(kind: str, data: bytes) -> set[bytes]:
     return {word for pattern in _PATTERNS[kind] for word in pattern.findall(data)}
 
 
+def _holds(data: bytes, marks: list[bytes]) -> bool:
+    return any(mark in data for mark in marks)
+
+
 def _class_heads(data: bytes) -> Iterator[re.Match[bytes]]:
     """Yield the matches of a class statement's head; most lines are passed over unread."""
     end, at = 0, data.find(_WORD)
@@ -231,7 +235,7 @@ class Tree:
             self.asked.word("text", under, word)
         marks = [word.encode() for word in words]
         files = (f for f in self._files if f.startswith(under))
-        return [f for f in files if any(m in self.source(f) for m in marks)]
+        return [f for f in files if _holds(self.source(f), marks)]
 
     def modules_holding(self, words: Iterable[str]) -> list[Module]:
         """Return the modules of the package whose text holds one of the words."""

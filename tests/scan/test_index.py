@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from specmap.codemap.graph import Problem
 from specmap.scan.index import Tree
 from tests.scan.trees import plant
@@ -65,3 +67,21 @@ def test_subclasses_are_found_by_the_head_of_their_class_statement(tmp_path: Pat
     tree = Tree(tmp_path, "sglang")
     found = [child.name for child in tree.subclasses("Base", lambda module: False)]
     assert found == ["Tabbed", "Long", "Below"]
+
+
+def test_a_question_about_words_reads_each_file_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = "sglang/srt/speculative/other.py"
+    plant(tmp_path, {WORKER: "first = second = 1\n", other: "second = 2\n"})
+    tree = Tree(tmp_path, "sglang")
+    read: list[str] = []
+    source = tree.source
+
+    def noted(file: str) -> bytes:
+        read.append(file)
+        return source(file)
+
+    monkeypatch.setattr(tree, "source", noted)
+    assert tree.files_holding(("none", "first", "second"), ("sglang/",)) == [WORKER, other]
+    assert read == [file for file in tree.files if file.startswith("sglang/")]
