@@ -284,7 +284,7 @@ class Attributes:
             after = self._order.after(instance, found, other) if other else None
             if after is None and renews and self._resolver.is_runner(group):
                 after = has_run(found)
-            if after is None and other and all(arm.value == NONE for arm in arms):
+            if after is None and other:
                 after = self._order.after_making(instance, found, other)
             if after is None:
                 left.append((other, group))

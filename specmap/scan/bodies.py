@@ -20,6 +20,17 @@ def set_attribute(node: ast.AST) -> str | None:
     return None
 
 
+def stored_by_call(node: ast.AST) -> tuple[ast.Attribute, ast.expr] | None:
+    """Return the attribute that a call stores to or takes away, and its value: None if taken."""
+    name = set_attribute(node)
+    if name is not None:
+        assert isinstance(node, ast.Call)
+        attribute = ast.Attribute(node.args[0], name, ast.Store())
+        return ast.copy_location(attribute, node), node.args[2]
+    taken = taken_away(node)
+    return (taken, ast.copy_location(ast.Constant(None), taken)) if taken else None
+
+
 def sets_unwritten(call: ast.Call) -> bool:
     """Whether a call is one of ``setattr`` by a name that is not written there."""
     return _sets(call) and not isinstance(call.args[1], ast.Constant)
@@ -29,6 +40,27 @@ def _sets(call: ast.Call) -> bool:
     """Whether a call is ``setattr(x, name, value)`` or ``object.__setattr__(x, name, value)``."""
     name = getattr(call.func, "id", "") or getattr(call.func, "attr", "")
     return name in ("setattr", "__setattr__") and len(call.args) == 3
+
+
+def taken_away(node: ast.AST) -> ast.Attribute | None:
+    """Return ``x.name`` for ``delattr(x, "name")`` and ``vars(x).pop("name")``."""
+    if not isinstance(node, ast.Call) or not node.args:
+        return None
+    name = getattr(node.func, "id", "") or getattr(node.func, "attr", "")
+    if name in ("delattr", "__delattr__") and isinstance(node.args[-1], ast.Constant):
+        taken = ast.Attribute(node.args[0], str(node.args[-1].value), ast.Store())
+        return ast.copy_location(taken, node)
+    if name == "pop" and isinstance(node.func, ast.Attribute):
+        entry = ast.Subscript(node.func.value, node.args[0], ast.Store())
+        return stored_by_name(ast.copy_location(entry, node))
+    return None
+
+
+def stored_to(target: ast.expr) -> ast.Attribute | None:
+    """Return the attribute that a target stands for, written as one or by its name."""
+    if isinstance(target, ast.Subscript):
+        return stored_by_name(target)
+    return target if isinstance(target, ast.Attribute) else None
 
 
 def stored_by_name(target: ast.Subscript) -> ast.Attribute | None:
@@ -141,17 +173,19 @@ def body_facts(function: FunctionNode) -> BodyFacts:
     for node in nodes_in(function):
         if type(node) not in _TELLING:
             continue
-        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+        if isinstance(node, ast.Call):
+            facts.calls.append(node)
+            node = taken_away(node) or node
+        if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
             node = stored_by_name(node) or node
         if isinstance(node, ast.Attribute):
-            if isinstance(node.ctx, ast.Store):
+            if not isinstance(node.ctx, ast.Load):
                 (facts.twice if node.attr in facts.stores else facts.stores).add(node.attr)
                 if not (isinstance(node.value, ast.Name) and node.value.id == "self"):
                     facts.outside.add(node.attr)
             else:
                 read.add(node.attr)
         elif isinstance(node, ast.Call):
-            facts.calls.append(node)
             name = set_attribute(node)
             if name is not None:
                 facts.stores.add(name)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 
-from specmap.scan.bodies import set_attribute, stored_by_name
+from specmap.scan.bodies import stored_by_call, stored_to
 from specmap.scan.guards import (
     Binding,
     Bound,
@@ -129,6 +129,11 @@ class Executor:
             value = ast.copy_location(_as_binary(node), node)
             self.on_expression(value, scope, path)
             env = self._bind(node.target, value, scope, path, env, ())
+        elif isinstance(node, ast.Delete):
+            # What is taken away is as good as None: who asks for it goes without.
+            gone = ast.copy_location(ast.Constant(None), node)
+            for target in filter(None, map(stored_to, node.targets)):
+                self.on_store(Store(target, gone, scope, path))
         elif isinstance(node, ast.Return):
             if node.value is not None:
                 self.on_expression(node.value, scope, path)
@@ -171,11 +176,9 @@ class Executor:
             target = value.func.value
             if value.func.attr == "append" and isinstance(target, ast.Attribute) and value.args:
                 self.on_store(Store(target, value.args[0], scope, path, item=True))
-        name = set_attribute(value)
-        if name is not None:
-            assert isinstance(value, ast.Call)
-            attribute = ast.Attribute(value.args[0], name, ast.Store())
-            self.on_store(Store(ast.copy_location(attribute, value), value.args[2], scope, path))
+        stored = stored_by_call(value)
+        if stored is not None:
+            self.on_store(Store(*stored, scope, path))
 
     def _walrus(
         self, node: ast.stmt | ast.expr, scope: Scope, path: Path, env: Mapping[str, Binding]
@@ -209,8 +212,7 @@ class Executor:
         env: Mapping[str, Binding],
         index: tuple[int | None, ...],
     ) -> Mapping[str, Binding]:
-        if isinstance(target, ast.Subscript):
-            target = stored_by_name(target) or target
+        target = stored_to(target) or target
         if isinstance(target, ast.Name):
             return {**env, target.id: Bound(value, scope, index)}
         if isinstance(target, ast.Tuple | ast.List):

@@ -28,8 +28,11 @@ _NAME = re.compile(rb"[\w.]+")
 _CALL = re.compile(rb"\b(\w+)\(")
 # ``x.attribute =``, ``x.attribute: T =`` and the places of a tuple target, one a line.
 _STORE = re.compile(rb"\.(\w+)[ \t]*(?:=(?!=)|:[^=\n]+=(?!=)|,[ \t]*\n|[,)][^=\n]*=(?!=))")
-_SETATTR = re.compile(rb"\bsetattr\([^,\n]*,\s*[\"'](\w+)[\"']")
-_PATTERNS = {"call": (_CALL,), "store": (_STORE, _SETATTR)}
+_SETATTR = re.compile(rb"(?:set|del)attr(?:__)?\([^,\n]*,\s*[\"'](\w+)[\"']")
+# ``vars(x)["attribute"] =``, ``x.__dict__.pop("attribute")`` and ``del x.attribute``.
+_ENTRY = re.compile(rb"(?:__dict__|\bvars\([^()\n]*\))(?:\.pop\(|\[)[\"'](\w+)[\"']")
+_DELETED = re.compile(rb"\bdel [^\n]*\.(\w+)[ \t]*[;#\n]")
+_PATTERNS = {"call": (_CALL,), "store": (_STORE, _SETATTR, _ENTRY, _DELETED)}
 # Deep expressions (long sums, chained calls) are legal Python; the parser and our own
 # walks recurse once or more per level.
 _RECURSION_LIMIT = 20_000

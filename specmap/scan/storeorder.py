@@ -83,12 +83,17 @@ class StoreOrder:
     def after_making(
         self, instance: Instance, found: FoundStore, other: FoundStore
     ) -> Condition | None:
-        """Return that a constructor's store to another object follows what that one made.
+        """Return when a constructor's ``x.a = None`` on another object follows what that made.
 
-        A constructor that is handed the object finds it made; of any other method, which may
-        give back what it takes, nobody knows.
+        A constructor that is handed the object finds it made, and so does a method that it alone
+        calls; of any other, which may give back what it takes, nobody knows.
         """
-        if not found.outside or found.function.name != "__init__":
+        this = found.store.scope.frame.self_value
+        taker = this if isinstance(this, Instance) else None
+        takes = found.outside and not _gives(found)
+        ways = self._ways(taker, found.function, _line(found.store)) if takes else ()
+        when = [condition for function, _, condition in ways if function.name == "__init__"]
+        if not when or other.outside:
             return None
         own, pending = self._init(instance), [other.function]
         for function in pending:
@@ -96,16 +101,26 @@ class StoreOrder:
             frames = (scope.frame for _, scope, _ in sites)
             callers = (f.function for f in frames if f.self_value == instance and f.function)
             pending += [caller for caller in callers if caller not in pending]
-        return TRUE if own in pending and not other.outside else None
+        if own not in pending:
+            return None
+        stores = self._resolver.attributes.stores(instance, found.store.target.attr)
+        others = (s for s in stores if s.outside and s.function is not found.function)
+        return has_run(found) if any(map(_gives, others)) else when[0]
 
     def _callers(
         self, instance: Instance, found: FoundStore
     ) -> Iterator[tuple[FunctionInfo, int, Condition]]:
         """Yield the methods of the object that lead to a store: each with a line, and when."""
-        function, line, condition = found.function, _line(found.store), TRUE
-        for _ in range(_FEW_CALLS if not found.outside else 0):
+        if not found.outside:
+            yield from self._ways(instance, found.function, _line(found.store))
+
+    def _ways(
+        self, instance: Instance | None, function: FunctionInfo, line: int
+    ) -> Iterator[tuple[FunctionInfo, int, Condition]]:
+        condition: Condition = TRUE
+        for _ in range(_FEW_CALLS):
             yield function, line, condition
-            sites = self._resolver.parameters.sites(instance, function)
+            sites = self._resolver.parameters.sites(instance, function) if instance else ()
             if len(sites) != 1 or sites[0][1].frame.self_value != instance:
                 return
             call, scope, _ = sites[0]
@@ -207,6 +222,12 @@ def has_run(found: FoundStore) -> Condition:
     store, module = found.store, found.function.module
     text = f"{module.text(store.target)} = {module.text(store.value)} has run"
     return leaf(text, AtomKind.UNKNOWN, module.span(store.target))
+
+
+def _gives(found: FoundStore) -> bool:
+    """Whether a store is none of ``x.a = None``."""
+    value = found.store.value
+    return not isinstance(value, ast.Constant) or value.value is not None
 
 
 def is_renewal(found: FoundStore) -> bool:

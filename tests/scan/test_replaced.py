@@ -332,6 +332,8 @@ WORKER = "sglang/srt/speculative/eagle_worker.py"
 INIT = "        self.init_cuda_graphs()\n"
 GONE = "self.target_worker.model_runner.graph_runner = None\n"
 OFF = f"        if server_args.off:\n            {GONE}"
+HELD = "self.target_worker.model_runner.graph_runner"
+LATER = f"        {{}}\n\n    def off(self):\n        {GONE}"
 
 
 PATCHES = "sglang/srt/fork_patches.py"
@@ -414,6 +416,12 @@ def test_a_pass_that_other_code_is_asked_to_run(tmp_path: Path, instead: str, ve
         (OFF, "not server_args.off"),
         (OFF.replace("self.target", "target"), "not server_args.off"),
         (f"        {GONE}".replace("target", "draft"), ""),
+        (f"        del {HELD}\n", "never"),
+        ("        delattr(target_worker.model_runner, 'graph_runner')\n", "never"),
+        ("        vars(target_worker.model_runner).pop('graph_runner')\n", "never"),
+        ("        vars(target_worker.model_runner)['graph_runner'] = None\n", "never"),
+        (LATER.format("self.off()"), "never"),
+        (LATER.format("if server_args.off:\n            self.off()"), "not server_args.off"),
     ],
 )
 def test_a_runner_that_another_object_takes_away(tmp_path: Path, lines: str, also: str) -> None:
@@ -423,3 +431,32 @@ def test_a_runner_that_another_object_takes_away(tmp_path: Path, lines: str, als
     found = render(verify(folder))
     usual = f"not server_args.disable_cuda_graph and {USUAL}"
     assert found == (also if also == "never" else f"{also} and {usual}" if also else usual)
+
+
+@pytest.mark.parametrize(
+    "line", [f"self.held = {HELD}\n        {GONE}        self.on()\n", f"{GONE}        self.on()\n"]
+)
+def test_a_runner_that_another_method_may_give_back(tmp_path: Path, line: str) -> None:
+    folder = plant(tmp_path / "t")
+    back = f"\n    def on(self):\n        {HELD} = self.held\n"
+    edit(folder, WORKER, (INIT, f"{INIT}        {line}{back}"))
+    assert f"not ({GONE.strip()} has run)" in render(verify(folder))
+
+
+@pytest.mark.parametrize(
+    "take",
+    [
+        "del self.graph_runner",
+        "delattr(self, 'graph_runner')",
+        "object.__delattr__(self, 'graph_runner')",
+        "vars(self).pop('graph_runner', None)",
+        "del self.__dict__['graph_runner']",
+    ],
+)
+@pytest.mark.parametrize("last", [True, False])
+def test_a_runner_that_is_taken_away_in_other_words(tmp_path: Path, take: str, last: bool) -> None:
+    folder = plant(tmp_path / "t")
+    before = render(verify(folder))
+    taken = f"            {take}\n"
+    edit(folder, RUNNERS, (MADE, MADE + taken if last else taken + MADE))
+    assert render(verify(folder)) == ("never" if last else before)
