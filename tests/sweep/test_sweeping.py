@@ -72,7 +72,7 @@ def test_an_unknown_cell_says_what_would_settle_it(grid: Sweep) -> None:
     cell = at(grid, "no", "3", "1", "4")
     assert cell.state is CellState.UNKNOWN
     assert {p.reason for p in cell.phases} == {"bs 4, largest captured not known"}
-    assert all("the list at capture" in phase.missing for phase in cell.phases)
+    assert all(phase.missing == ("the name sizes_of",) for phase in cell.phases)
 
 
 def test_what_the_argument_code_overwrites_is_said(grid: Sweep) -> None:

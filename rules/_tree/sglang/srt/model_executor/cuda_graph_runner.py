@@ -2,7 +2,7 @@ import bisect
 
 import torch
 
-from sglang.srt.model_executor.forward_batch_info import ForwardBatch, ForwardMode
+from sglang.srt.model_executor.forward_batch_info import ForwardBatch, ForwardMode, get_batch_sizes_to_capture
 
 
 class CudaGraphRunner:

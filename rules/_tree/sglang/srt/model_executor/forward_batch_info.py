@@ -66,3 +66,7 @@ class ForwardBatch:
             seq_lens_cpu=batch.seq_lens_cpu,
             spec_info=batch.spec_info,
         )
+
+
+def get_batch_sizes_to_capture(model_runner):
+    return [1, 2, 4, 8]

@@ -2,7 +2,7 @@ import bisect
 
 import torch
 
-from sglang.srt.model_executor.forward_batch_info import ForwardBatch, ForwardMode
+from sglang.srt.model_executor.forward_batch_info import ForwardBatch, ForwardMode, get_batch_sizes_to_capture
 
 
 class EAGLEDraftCudaGraphRunner:
@@ -11,7 +11,7 @@ class EAGLEDraftCudaGraphRunner:
         self.model_runner = eagle_worker.draft_worker.model_runner
         self.graphs = {}
         self.output_buffers = {}
-        self.capture_bs = get_batch_sizes_to_capture(model_runner)
+        self.capture_bs = get_batch_sizes_to_capture(self.model_runner)
         self.max_bs = max(self.capture_bs)
         with torch.device("cuda"):
             self.input_ids = torch.zeros((self.max_bs,), dtype=torch.int64)
