@@ -164,6 +164,13 @@ def test_a_method_of_what_runs_no_pass_is_no_way(tmp_path: Path, call: str) -> N
     assert render(phase_of(folder, "verify").graph_when) == before
 
 
+def verify_replayed_by(folder: Path, call: str) -> Phase:
+    """Verify, where another call stands for the runner's replay."""
+    edit(folder, RUNNERS, (REPLAY, call))
+    edit(folder, RUNNERS, ("from dataclasses", "import functools, operator\nfrom dataclasses"))
+    return phase_of(folder, "verify")
+
+
 @pytest.mark.parametrize(
     "call",
     [
@@ -174,10 +181,7 @@ def test_a_method_of_what_runs_no_pass_is_no_way(tmp_path: Path, call: str) -> N
     ],
 )
 def test_a_replay_that_is_handed_to_code_that_nobody_reads(tmp_path: Path, call: str) -> None:
-    folder = plant(tmp_path / "t")
-    edit(folder, RUNNERS, (REPLAY, call))
-    edit(folder, RUNNERS, ("from dataclasses", "import functools, operator\nfrom dataclasses"))
-    phase = phase_of(folder, "verify")
+    phase = verify_replayed_by(plant(tmp_path / "t"), call)
     assert any(text.endswith(" replays a graph") for text in open_ways(phase))
 
 
@@ -193,9 +197,7 @@ def test_a_replay_that_is_handed_to_what_is_known(
 ) -> None:
     folder = plant(tmp_path / "t")
     before = render(phase_of(folder, "verify").graph_when)
-    edit(folder, RUNNERS, (REPLAY, call))
-    edit(folder, RUNNERS, ("from dataclasses", "import functools\nfrom dataclasses"))
-    phase = phase_of(folder, "verify")
+    phase = verify_replayed_by(folder, call)
     assert phase.verdict is verdict
     assert render(phase.graph_when) == ("never" if verdict else before)
 

@@ -106,7 +106,7 @@ class Library:
         found: list[Kept] = []
         for cls in tree.body if tree is not None else ():
             if isinstance(cls, ast.ClassDef) and cls.lineno <= line <= (cls.end_lineno or 0):
-                found += _kept_in(cls, attribute, ())
+                found += _kept_in(cls.body, attribute, ())
         return found
 
     def stored_once(self, folders: Iterable[str], name: str) -> Stored | None:
@@ -178,21 +178,21 @@ def _target(item: ast.Assign) -> str:
     return ast.unparse(item.targets[0]) if len(item.targets) == 1 else ""
 
 
-def _kept_in(node: ast.AST, attribute: str, under: tuple[tuple[str, bool], ...]) -> Iterator[Kept]:
-    for inner in ast.iter_child_nodes(node):
+def _kept_in(
+    nodes: Iterable[ast.AST], attribute: str, under: tuple[tuple[str, bool], ...]
+) -> Iterator[Kept]:
+    for inner in nodes:
         if isinstance(inner, ast.If):
             test = ast.unparse(inner.test)
             for holds, block in ((True, inner.body), (False, inner.orelse)):
-                for statement in block:
-                    one = ast.Module([statement], [])
-                    yield from _kept_in(one, attribute, (*under, (test, holds)))
+                yield from _kept_in(block, attribute, (*under, (test, holds)))
         elif isinstance(inner, ast.Assign) and _target(inner) == f"self.{attribute}":
             yield Kept(ast.unparse(inner.value), inner.lineno, under)
         elif _changes(inner, attribute):
             assert isinstance(inner, ast.stmt)
             yield Kept(ast.unparse(inner), inner.lineno, under)
         else:
-            yield from _kept_in(inner, attribute, under)
+            yield from _kept_in(ast.iter_child_nodes(inner), attribute, under)
 
 
 def _changes(node: ast.AST, attribute: str) -> bool:
